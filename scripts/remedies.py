@@ -112,7 +112,8 @@ class Remedies:
         with socket.create_server(("127.0.0.1", 8897)):
             listeners = self.take("ss -ltnp", "config", "check", "--set", "http.listen=127.0.0.1:8897", gone=False)
         check("127.0.0.1:8897" in listeners, f"what listens there is shown: {listeners}")
-        # With one schema there is no older one. The tests have a made-up second one; a real second one needs its state here.
+        # With one schema there is no older one. The tests have an artificial second one; a real
+        # second one needs its state here.
         versions = sorted(path.name for path in (FOLDER / "Sources/Accounts/Schema").iterdir())
         check(versions == ["0001-schema"], f"a state for postern store migrate: {versions}")
         self.root.run("postern", "store", "migrate")
@@ -120,7 +121,7 @@ class Remedies:
 
     def postfix(self):
         outside = ("doctor", "--skip", "local", "--skip", "probe", "--skip", "outside")
-        # Another Postfix, which nobody set up.
+        # Another Postfix, which was never set up for Postern.
         self.take("postern setup postfix", *outside, "--config-directory", "/etc/postfix-plain", gone=False)
         milters = self.root.run("postconf", "-h", "smtpd_milters").stdout.strip()
         self.root.run("postconf", "-e", f"smtpd_milters={milters}, inet:127.0.0.1:11332")
@@ -133,7 +134,7 @@ class Remedies:
         self.root.run("postfix", "stop")
         self.take("postfix start", *outside)
         self.root.run("postfix", "status")
-        # A check that is broken: the others are looked at when it is gone.
+        # After the first broken check, the others are checked only when it is fixed.
         self.service.terminate()
         self.service.wait(90)
         again = self.proposed("postern doctor", "doctor", "--skip", "outside")
@@ -154,7 +155,7 @@ class Remedies:
         check("._domainkey.second.example" in printed and "._domainkey.second.example" in shown, "the record is shown")
         self.names.publish(shown)
         self.take("postern keys dkim activate SELECTOR --domain DOMAIN", "status")
-        # The next key; the first one signed for the last time two weeks ago.
+        # The next key; the first one made its last signature two weeks ago.
         self.names.publish(self.root.run("postern", "keys", "dkim", "generate", "--domain", "second.example", "--selector", "next").stdout)
         self.root.run("postern", "keys", "dkim", "activate", "next", "--domain", "second.example")
         self.store("UPDATE dkim_keys SET deactivated_at = deactivated_at - 15 * 86400 WHERE state = 'retiring'")
@@ -182,7 +183,7 @@ rules:
         self.root.run("postern", "decide", "juice", "--app", "com.example.juice", "--event", "sign_up", "--sub", "001.new", "--context", "sum=much")
         shown = self.take("postern decision list --rule RULE", "status", gone=False)
         check("sign_up" in shown, f"the decision is listed: {shown}")
-        # None is in force; the service begins with the one that it has.
+        # No policy is in force; the service activates the built-in one at its start.
         self.store("DELETE FROM policy_names")
         self.take("postern policy list", "doctor", "--skip", "outside", gone=False)
         self.restart()
@@ -204,7 +205,7 @@ rules:
         address = self.root.run("postern", "address", "issue", "juice", "ann").stdout.strip()
         self.configure("private_receivers: yes", "private_receivers: no")
         self.restart()
-        # An event that nobody takes, and that has waited for two hours.
+        # An event that no endpoint accepts, and that has waited for two hours.
         self.root.run("postern", "address", "off", address)
         self.take("postern stream remove STREAM --yes", "status", wait=60)
         self.store("UPDATE outbox SET created_at = created_at - 7200, event_time = event_time - 7200000")

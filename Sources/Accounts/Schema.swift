@@ -1,4 +1,5 @@
-// The schema of this program, from the text files of `Schema`. Every database has the checksums of what was applied to it.
+// The schema of this program, from the text files of `Schema`. Every database stores the checksums
+// of the migrations that were applied to it.
 
 import Database
 
@@ -8,15 +9,16 @@ extension Migrator {
 }
 
 extension Migration {
-    /// Every migration of this program in order. An entry of `Schema` is one: a file `0002-name.sql`, or a folder whose files
-    /// are joined in the order of their names.
+    /// Every migration of this program in order. Each entry of `Schema` is a migration: a file
+    /// `0002-name.sql`, or a folder whose files are joined in the order of their names.
     package static let all = Embedded.files.reduce(into: [Migration]()) { all, file in
         guard let part = Migration(file.path, file.text) else { return }
         guard let first = all.last, first.version == part.version else { return all.append(part) }
         all[all.count - 1] = Migration(version: first.version, name: first.name, sql: first.sql + "\n" + part.sql)
     }
 
-    /// One file. Lines of comments are left out, so that they can be improved without another checksum.
+    /// One file. Comment lines are left out, so that an edited comment does not change the
+    /// checksum.
     private init?(_ path: String, _ text: String) {
         let parts = path.split(separator: "/")
         guard parts.count > 1, let end = parts[1].firstIndex(of: "-"), let version = Int64(parts[1][..<end]) else { return nil }

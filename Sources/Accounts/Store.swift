@@ -6,7 +6,8 @@ import InternetMessage
 
 /// All data that Postern stores. All calls block; share one value between threads.
 ///
-/// A change and its audit entry are one transaction. Only changes that name something, or that someone asks for, are refused.
+/// A change and its audit entry are one transaction. Only a change that names an object, or that a
+/// person requested, can be refused.
 package struct Store: Sendable {
     package let database: any Database
     package let teams: TeamRepository
@@ -72,7 +73,7 @@ package struct Store: Sendable {
             addressLength: addressLength, sessions: sessions)
     }
 
-    /// The same with keys that may change and that are shared with others.
+    /// The same, with keys that may change and that other values share.
     package init(
         database: any Database, keys holder: KeyHolder, relayDomains: [String], providers: ProviderRules = .standard,
         addressLength: Int = 10, sessions: SessionLifetime = .standard
@@ -119,22 +120,22 @@ package struct Store: Sendable {
         accountList = AccountListRepository(database: database)
     }
 
-    /// Runs `body` on a store whose changes are all one transaction: committed when `body` returns, rolled back when it throws.
-    /// `body` may run again.
+    /// Runs `body` on a store whose changes form one transaction: committed when `body` returns,
+    /// rolled back when it throws. `body` may run again.
     package func changeAsOne<T>(_ body: (Store) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         let result = try database.writeAsOne(.durable) { joined throws(StoreFailure) in try body(over(joined)) }
         outboxSignal.raise()
         return result
     }
 
-    /// Runs `body` on this store as of one moment. It must change nothing.
+    /// Runs `body` on a snapshot of this store. `body` must change nothing.
     package func readAsOne<T>(_ body: (Store) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         try database.readAsOne { joined throws(StoreFailure) in try body(over(joined)) }
     }
 
     /// Runs `body` on a store with the contents of this one; none of its changes remain.
     package func rehearse<T>(_ body: (Store) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
-        // In a transaction, because a rehearsal is short: a copy of the database would cost more.
+        // A transaction, because a rehearsal is short and a copy of the database would cost more.
         try database.rehearsedInTransaction { rehearsal throws(StoreFailure) in try body(over(rehearsal)) }
     }
 
@@ -148,7 +149,7 @@ package struct Store: Sendable {
 /// How long a user stays signed in on the page, in seconds.
 package struct SessionLifetime: Sendable, Hashable {
     package let total: Int64
-    /// Without a visit.
+    /// The longest time without a visit.
     package let idle: Int64
 
     package static let standard = SessionLifetime(total: 12 * 3_600, idle: 30 * 60)

@@ -14,8 +14,9 @@ extension Installation {
     private static let keyName = "postern.keys"
     private static let databaseName = "postern.db"
 
-    /// Creates a data folder (mode 0700) with configuration, keys (0600) and an empty database. Nothing is overwritten, and
-    /// what was created is removed again if a later step fails. Each relay domain gets an RSA key that signs at once.
+    /// Creates a data folder (mode 0700) with configuration, keys (0600) and an empty database. It
+    /// overwrites nothing, and deletes what it created if a later step fails. Each relay domain
+    /// gets an RSA key that signs at once.
     /// - Parameter set: `key=value` texts, as from `--set`, for the new file.
     /// - Returns: the path of the configuration.
     package static func create(
@@ -32,7 +33,7 @@ extension Installation {
                 "\(key.rawValue) cannot be set while an installation is created: see postern help init")
         }
         let text = configurationText(relayDomains: relayDomains, operatorAddress: operatorAddress, database: url, set: values)
-        // Checks the input before anything is created.
+        // Checks the input before it creates anything.
         let configuration = try Configuration(
             ResolvedConfiguration(
                 file: ConfigurationFile(text: text, name: configurationName), path: path(configurationName), environment: [:],
@@ -49,7 +50,8 @@ extension Installation {
             )
         }
         let isServer = configuration.database.path == nil
-        // Checked before anything is created: an existing installation has keys already, and needs them.
+        // Checked before anything is created: an existing installation already has keys, and needs
+        // them.
         if isServer { try refuseInstallation(on: configuration.database) }
         let isNewFolder = !FileManager.default.fileExists(atPath: folder)
         var made: [String] = []
@@ -71,7 +73,8 @@ extension Installation {
             try Store.checkKeys(keys, of: database)
             let store = Store(database: database, keys: keys, relayDomains: configuration.relayDomains)
             for domain in configuration.relayDomains {
-                // Active before it is published: an unknown key is no worse than no signature (RFC 6376 section 6.1).
+                // Active before its record is published: a signature with an unknown key is not
+                // worse than no signature (RFC 6376 section 6.1).
                 _ = try DKIMKeyMaker.generate(store, domain: domain, algorithm: .rsa, isActive: true, change)
             }
             try ActivePolicies.installBuiltIn(store.policies, change)
@@ -103,14 +106,15 @@ extension Installation {
             }
             return
         }
-        // One that was ended before its end is gone on with.
+        // A database without keys is from an interrupted creation, which this run continues.
         guard try Store.hasKeys(database) else { return }
         throw ConfigurationError(
             .exists, at: "\(location)",
             "this database contains an installation: for a further host, copy postern.yaml and postern.keys from the first")
     }
 
-    /// postern.yaml with every key: given values are set, the rest are comments with default and reason.
+    /// The text of postern.yaml with every key: given values are set, and the other keys are
+    /// comments with default and reason.
     package static func configurationText(
         relayDomains: [String], operatorAddress: String?, database: String? = nil, set: [ConfigurationKey: String] = [:]
     ) -> String {

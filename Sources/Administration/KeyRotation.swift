@@ -1,4 +1,5 @@
-// Replaces keys while mail flows: all hosts know the new key, all use it, all values are remade, the old key is removed.
+// Replaces keys while mail flows. All hosts get the new key, then all use it, then all values are
+// converted, then the old key is removed.
 
 import Database
 import Accounts
@@ -7,8 +8,8 @@ import MailCrypto
 import Monitoring
 import PosternConfiguration
 
-/// The steps of `postern keys file rotate`. Each leaves the key file and the database in a state in which mail flows, and from
-/// which the next run continues.
+/// The steps of `postern keys file rotate`. After each step mail flows with the key file and the
+/// database as they are, and the next run continues from there.
 package struct KeyRotation: Sendable {
     private let installation: Installation
     private let now: @Sendable () -> Int64
@@ -22,7 +23,7 @@ package struct KeyRotation: Sendable {
         self.now = now
     }
 
-    /// A service that does not have the keys that the next step needs.
+    /// A service that lacks the keys that the next step needs.
     package struct Laggard: Sendable, Hashable {
         package let host: String
         package let pid: Int64
@@ -30,7 +31,8 @@ package struct KeyRotation: Sendable {
         let updatedAt: Int64
     }
 
-    /// Adds a next key for each purpose that has neither one nor an unfinished rotation. Returns the purposes that got one.
+    /// Adds a next key for each purpose that has no next key and no unfinished rotation. Returns
+    /// the purposes that got one.
     package func add(_ purposes: [KeyPurpose]) throws -> [KeyPurpose] {
         var ring = keys.current
         var added: [KeyPurpose] = []
@@ -44,13 +46,14 @@ package struct KeyRotation: Sendable {
         return added
     }
 
-    /// Makes the next keys the active ones. Every running service must know them before: see `laggards`.
+    /// Makes the next keys the active ones. Every running service must have them before this step:
+    /// see `laggards`.
     package func activate() throws {
         let ring = KeyPurpose.allCases.reduce(keys.current) { $0.activating($1) }
         if ring != keys.current { try put(ring) }
     }
 
-    /// Running services that do not have the keys of this file, in the states that they have here.
+    /// Running services that lack keys of this file, or have them in another state.
     package func laggards() throws(StoreFailure) -> [Laggard] {
         let wanted = keys.current.summary
         return try ServiceReport.all(installation.store, now: now()).filter(\.isRunning).compactMap { report in
@@ -61,13 +64,16 @@ package struct KeyRotation: Sendable {
         }
     }
 
-    /// From now on new values are made with the active keys, or refused until the host has them.
+    /// From now on a host makes new values with the active keys. A host without them refuses to
+    /// make any.
     package func demand(_ change: Change) throws(StoreFailure) { try repository.demandActiveKeys(change) }
 
-    /// Remakes all values with the active keys, in passes until one finds nothing to change. Returns how many were changed.
+    /// Converts all values to the active keys, in passes until one finds nothing to change. Returns
+    /// how many were changed.
     /// - Parameters:
     ///   - pause: seconds between two batches.
-    ///   - progress: rows seen in this pass, and of how many; false stops it.
+    ///   - progress: gets the rows read in this pass and the total; stops the conversion if it
+    ///     returns false.
     package func reencrypt(pause: Double, progress: (_ seen: Int, _ total: Int) -> Bool) throws(StoreFailure) -> Int {
         var changed = 0
         while true {
@@ -87,7 +93,8 @@ package struct KeyRotation: Sendable {
         }
     }
 
-    /// Removes old seal and index keys that nothing uses any more from the key file. Returns those removed.
+    /// Removes old seal and index keys from the key file if no value uses them. Returns the removed
+    /// keys.
     package func removeUnused(_ change: Change) throws -> [(KeyPurpose, String)] {
         let used = Set(try repository.usage().map { "\($0.purpose.rawValue) \($0.key)" })
         var ring = keys.current
@@ -105,7 +112,7 @@ package struct KeyRotation: Sendable {
         return removed
     }
 
-    /// Throws if there is no such key, or if it is not an old one.
+    /// Throws if this key does not exist, or is not an old one.
     package func requireOld(_ purpose: KeyPurpose, id: String) throws(StoreFailure) {
         guard let set = keys.current[purpose], let version = set[id] else {
             throw StoreFailure.refused(.notFound, "there is no \(purpose.rawValue) key \(id): see postern keys file show")
@@ -116,7 +123,8 @@ package struct KeyRotation: Sendable {
         }
     }
 
-    /// Removes an old key, whatever it made. Refused if it is not an old one, or if values that can be remade still use it.
+    /// Removes an old key, even if values that cannot be converted still use it. Refused if it is
+    /// not an old one, or if values that can be converted still use it.
     package func retire(_ purpose: KeyPurpose, id: String, _ change: Change) throws {
         try requireOld(purpose, id: id)
         if let usage = try repository.usage().first(where: { $0.purpose == purpose && $0.key == id }) {

@@ -1,17 +1,18 @@
-// Seals and indexes again the values that older keys made, a few rows at a time.
+// Seals and indexes the values of older keys again, a few rows at a time.
 
 import Database
 import Accounts
 
 extension Store {
-    /// What is sealed with which key.
+    /// Finds and converts the values of older keys.
     package var keyRotation: KeyRotationRepository {
         KeyRotationRepository(database: database, keys: keys, sealer: sealer, index: index)
     }
 }
 
-/// Finds what is sealed or indexed with which key, and remakes it with the keys in use. Nothing is stored between two steps:
-/// the rows themselves show what is left, so it can be stopped and continued anywhere.
+/// Finds the key with which each value is sealed or indexed, and converts values to the keys in
+/// use. It stores nothing between two steps, because the rows themselves show what is left. So it
+/// can be stopped and continued at any step.
 package struct KeyRotationRepository: Sendable {
     /// Rows read in one transaction: a few milliseconds, the longest that other writers wait.
     package static let batch = 200
@@ -21,14 +22,14 @@ package struct KeyRotationRepository: Sendable {
     let sealer: Sealer
     package let index: BlindIndex
 
-    /// How many values a key made.
+    /// The number of values that a key made.
     package struct Usage: Sendable, Hashable {
         package let purpose: KeyPurpose
         package let key: String
         package let count: Int
     }
 
-    /// Where a pass is.
+    /// The position in a pass.
     package struct Position: Sendable, Hashable {
         fileprivate let table: Int
         fileprivate let after: SQLValue
@@ -39,12 +40,12 @@ package struct KeyRotationRepository: Sendable {
     package struct Step: Sendable {
         /// Nil at the end of the pass.
         package let next: Position?
-        /// Rows read, and how many of them were changed.
+        /// Rows that were read, and the number of these that were changed.
         package let seen: Int
         package let changed: Int
     }
 
-    /// Rows that a pass reads. Reads whole tables.
+    /// The number of rows that a pass reads. Reads whole tables.
     package func rows() throws(StoreFailure) -> Int {
         try usage().filter { $0.purpose == .seal }.map(\.count).reduce(0, +)
     }
@@ -68,12 +69,13 @@ package struct KeyRotationRepository: Sendable {
         }
     }
 
-    /// Remakes the next rows with the keys in use.
+    /// Converts the next rows to the keys in use.
     package func step(_ position: Position, limit: Int = batch) throws(StoreFailure) -> Step {
         guard Table.all.indices.contains(position.table) else { return Step(next: nil, seen: 0, changed: 0) }
         let table = Table.all[position.table]
         let ring = keys.current
-        // First read without a writer's lock: a pass that finds nothing to do blocks no one.
+        // Reads first without a writer's lock, so a pass that finds nothing to do blocks no other
+        // writer.
         let found = try database.read { connection throws(StoreFailure) in
             try table.rows(connection, after: position.after, limit: limit)
         }
@@ -118,13 +120,14 @@ package struct KeyRotationRepository: Sendable {
             """)
     }
 
-    /// From now on new values are made with the keys in use here, on any host, or not at all.
+    /// From now on every host must make new values with the keys in use here; a host without them
+    /// makes none.
     package func demandActiveKeys(_ change: Change) throws(StoreFailure) {
         let ring = keys.current
         try database.write(.durable) { connection throws(StoreFailure) in
             try connection.demand(.seal, ring.seal.active.idText)
             try connection.demand(.index, ring.index.active.idText)
-            // A host without this one would take its addresses for forged.
+            // A host without this key would treat the addresses made with it as forged.
             try connection.demand(.token, ring.token.active.idText)
             try connection.audit(
                 change, "keys.file.rotate", "key-file",
@@ -146,7 +149,7 @@ private struct Row {
     let key: String
     let sealed: [UInt8]
     let context: SealContext
-    /// Of the blind index; nil if there is none.
+    /// The key of the blind index; nil if the row has none.
     let indexKey: String?
 
     func isBehind(_ ring: KeyRing) -> Bool {
@@ -162,7 +165,7 @@ private struct Table: Sendable {
     let start: SQLValue
     let key: String
     let sealed: String
-    /// The columns of the context, and how it is made from them.
+    /// The columns of the seal's context, and the function that makes the context from them.
     let place: String
     let context: @Sendable (SQLRow) throws(StoreFailure) -> SealContext
     var hasIndex = false

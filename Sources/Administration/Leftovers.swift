@@ -1,21 +1,23 @@
-// Copies of a store that a command makes for a while: removed where the command was ended before it could do so.
+// Temporary copies of a store that commands create. Copies of a command that ended too early are
+// deleted later.
 
 import Foundation
 
-/// Files and folders whose names are a stem, the number of the process that made them, and perhaps more.
+/// Files and folders whose names are a stem, the id of the process that created them, and possibly
+/// a suffix.
 package struct Leftovers: Sendable, Hashable {
     private let folder: String
     private let stem: String
 
     /// - Parameters:
     ///   - folder: the folder that they are in.
-    ///   - stem: what their names begin with, up to the number of the process.
+    ///   - stem: the beginning of their names, up to the process id.
     package init(folder: String, stem: String) { (self.folder, self.stem) = (folder, stem) }
 
-    /// What `StoreBackup.make` writes before a backup gets its name.
+    /// The files of `StoreBackup.make` before a backup gets its final name.
     package static func backups(at file: String) -> Leftovers { Leftovers(beside: file, ".incomplete-") }
 
-    /// What a rehearsal on SQLite copies the database to.
+    /// The copies of the database that a rehearsal on SQLite creates.
     package static func rehearsals(of database: String) -> Leftovers { Leftovers(beside: database, "-rehearsal-") }
 
     private init(beside file: String, _ end: String) {
@@ -26,12 +28,12 @@ package struct Leftovers: Sendable, Hashable {
     /// The path of this process.
     package var ownPath: String { "\(folder)/\(stem)\(getpid())" }
 
-    /// Removes those of processes that have ended.
+    /// Deletes those of processes that have ended.
     package func removeAbandoned() {
         remove { process in kill(process, 0) != 0 && errno == ESRCH }
     }
 
-    /// Removes those of this process.
+    /// Deletes those of this process.
     package func removeOwn() { remove { $0 == getpid() } }
 
     private func remove(_ isGone: (pid_t) -> Bool) {
@@ -39,7 +41,7 @@ package struct Leftovers: Sendable, Hashable {
             guard name.utf8.starts(with: stem.utf8) else { continue }
             let rest = name.utf8.dropFirst(stem.utf8.count)
             let digits = rest.prefix { (0x30...0x39).contains($0) }
-            // Another file may begin in the same way.
+            // Another file's name may begin in the same way.
             guard rest.dropFirst(digits.count).first.map({ $0 == UInt8(ascii: "-") }) ?? true,
                 let process = pid_t(String(decoding: digits, as: UTF8.self)), isGone(process)
             else { continue }

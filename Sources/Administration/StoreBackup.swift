@@ -8,19 +8,19 @@ import PosternSQLite
 import Support
 
 package enum StoreBackup {
-    /// What a file holds.
+    /// The contents of a backup file.
     package struct Contents: Sendable, Hashable {
         package let schemaVersion: Int64
         package let teams: Int
         package let users: Int
         package let relayAddresses: Int
-        /// Why the audit has no line of the backup; nil if it has.
+        /// The reason why the audit has no line of the backup; nil if it has one.
         package fileprivate(set) var auditFailure: StoreFailure?
     }
 
-    /// Copies one consistent state of the database into a new file, complete by itself, and checks it. The file gets its name
-    /// once it is whole. Throws `ConfigurationError` (`exists`) rather than overwrite; `unmet` for a server, which has its own
-    /// way.
+    /// Copies one consistent state of the database into a new, self-contained file, and checks it.
+    /// The file gets its name when it is complete. Throws `ConfigurationError` (`exists`) instead
+    /// of overwriting, and `unmet` for a server, which has its own tools.
     package static func make(_ location: DatabaseLocation, to file: String, _ change: Change) throws -> Contents {
         let path = try path(
             location, file, "pg_dump --format=custom --file=\(RemedyCommand.quoted(file)) \(RemedyCommand.quoted("\(location)"))")
@@ -37,7 +37,8 @@ package enum StoreBackup {
         let database = try SQLiteDatabase(path: path)
         defer { try? database.close() }
         try Migrator().requireBegun(database)
-        // A copy holds all that the store does. One that takes no change any more, as on a full disk, is copied all the same.
+        // The audit line is written before the copy, which then contains it. A store that accepts
+        // no changes, for example on a full disk, is copied without it.
         var failure: StoreFailure?
         do {
             try database.write(.durable, timeout: .seconds(60)) { connection throws(StoreFailure) in
@@ -63,13 +64,14 @@ package enum StoreBackup {
         }
     }
 
-    /// Gives a whole file its name. Throws `ConfigurationError` (`exists`) where there is one by now.
+    /// Gives a complete file its name. Throws `ConfigurationError` (`exists`) if another file has
+    /// that name by now.
     private static func place(_ new: String, at path: String) throws(ConfigurationError) {
         let code = link(new, path) == 0 ? 0 : errno
         if code == 0 {
             unlink(new)
         } else if [EPERM, ENOTSUP, EMLINK].contains(code), !FileManager.default.fileExists(atPath: path) {
-            // A file system without links, as of many removable disks.
+            // The file system has no links, as on many removable disks.
             guard rename(new, path) == 0 else { throw unplaced(path, errno) }
         } else {
             throw unplaced(path, code)
@@ -86,9 +88,10 @@ package enum StoreBackup {
             code == EEXIST ? .exists : .inputOutput, at: path, "it cannot be created: \(String(cString: strerror(code)))")
     }
 
-    /// Restores a backup to the configured place of the database, if there is none. Throws `ConfigurationError` (`exists`)
-    /// rather than overwrite, `unmet` while a service runs, a permanent failure for a backup that is damaged, or that a newer
-    /// program or another key file made.
+    /// Restores a backup to the configured place of the database, if no database exists there.
+    /// Throws `ConfigurationError` (`exists`) instead of overwriting, and `unmet` while a service
+    /// runs. Throws a permanent failure if the backup is damaged, or if a newer program or another
+    /// key file made it.
     package static func restore(_ file: String, to location: DatabaseLocation, keys: KeyRing) throws -> Contents {
         let path = try path(
             location, file,
@@ -108,7 +111,7 @@ package enum StoreBackup {
         guard FileManager.default.fileExists(atPath: file) else {
             throw ConfigurationError(.inputOutput, at: file, "the file does not exist")
         }
-        // Checked before it is in place, and under a name that nothing opens.
+        // Checked before it is moved to its place, under a name that no program opens.
         let new = path + ".restoring"
         for suffix in ["", "-wal", "-shm", "-journal"] { unlink(new + suffix) }
         try copy(file, to: new)
@@ -123,8 +126,9 @@ package enum StoreBackup {
         }
     }
 
-    /// Copies a backup. One without a log beside it is whole, and is only read: its place may be mounted read-only. Another may
-    /// be in use, so that SQLite copies it, unless it cannot be written to.
+    /// Copies a backup. One without a log file beside it is complete and only read, because it may
+    /// be mounted read-only. One with a log may be in use, so SQLite copies it, unless it cannot be
+    /// written to.
     private static func copy(_ file: String, to new: String) throws(StoreFailure) {
         let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
         let mayBeInUse = ["-wal", "-journal"].contains { FileManager.default.fileExists(atPath: file + $0) }
@@ -141,7 +145,7 @@ package enum StoreBackup {
         throw StoreFailure.refused(.unmet, "the database is on PostgreSQL, which has its own programs for this: \(command)")
     }
 
-    /// Keys may have been replaced since the backup was made.
+    /// The keys may have been replaced since the backup was made.
     private static func requireKeys(_ keys: KeyRing, _ database: any Database) throws(StoreFailure) {
         let store = Store(database: database, keys: keys, relayDomains: [])
         for usage in try store.keyRotation.usage() where keys[usage.purpose]?[usage.key] == nil {
@@ -152,8 +156,9 @@ package enum StoreBackup {
         }
     }
 
-    /// A backup may have been in other hands. Triggers and views, which run whenever a database is read or written, must be
-    /// those of our migrations; their texts are compared. The failure names the one that is not ours.
+    /// Another person may have changed a backup. Triggers and views, which run when a database is
+    /// read or written, must be those of our migrations; their texts are compared. The failure
+    /// names the one that differs.
     private static func requireOwnProgram(_ path: String) throws(StoreFailure) {
         let own = path + "-own"
         let cleanUp = { (path: String) in for suffix in ["", "-wal", "-shm"] { unlink(path + suffix) } }
@@ -172,7 +177,8 @@ package enum StoreBackup {
             if let view = found.keys.filter({ $0.hasPrefix("view ") }).min() { throw foreign(view) }
             return (try connection.value("SELECT MAX(version) FROM schema_migrations", Int64.self) ?? 0, found)
         }
-        // Another edit of the schema may have other triggers: it is refused for what it is.
+        // A schema from other migrations may have other triggers, so it is refused with that reason
+        // first.
         _ = try Migrator().pending(database)
         let model = try SQLiteDatabase(path: own, creating: true)
         defer { try? model.close() }
@@ -187,8 +193,8 @@ package enum StoreBackup {
             "it has a \(name.withoutControls(limit: 80)) that Postern did not create: use another backup; nothing was restored")
     }
 
-    /// `trigger NAME` and `view NAME` with their text, without white space and quotes, which SQLite may change when a table is
-    /// renamed.
+    /// The names `trigger NAME` and `view NAME`, with their texts. White space and quotes are left
+    /// out, because SQLite may change them when a table is renamed.
     private static func program(_ connection: any DatabaseConnection) throws(StoreFailure) -> [String: String] {
         let rows = try connection.rows(
             "SELECT type || ' ' || name AS name, sql FROM sqlite_master WHERE type IN ('trigger', 'view')")

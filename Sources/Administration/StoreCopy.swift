@@ -1,27 +1,27 @@
-// Copies from a SQLite file to PostgreSQL, row by row, with every number unchanged.
+// Copies from a SQLite file to PostgreSQL, row by row, with all numbers unchanged.
 
 import Database
 import Accounts
 import PosternPostgres
 import PosternSQLite
 
-/// Copies a store to another engine: one consistent state of the source, in one transaction of the target, so that it is copied
-/// as a whole or not at all.
+/// Copies a store to another engine: one consistent state of the source, in one transaction of the
+/// target. So it is copied as a whole or not at all.
 package struct StoreCopy {
     /// Rows in one statement. PostgreSQL accepts 65,535 arguments.
     private static let batch = 200
 
-    /// A table and how many rows were copied.
+    /// A table and the number of rows that were copied.
     package struct Count: Sendable, Hashable {
         package let table: String
         package let rows: Int
     }
 
-    /// What is wrong with the URL of a target; nil if nothing is.
+    /// The error in the URL of a target; nil if there is none.
     package static func complaint(about url: String) -> String? { PostgresDatabase.complaint(about: url) }
 
-    /// Copies a store on SQLite to the server of this URL, and closes the connection. As `run`; refused if the store is not on
-    /// SQLite.
+    /// Copies a store on SQLite to the server of this URL, and closes the connection. Refused if
+    /// the store is not on SQLite. Throws as `run` does.
     package static func copy(
         _ store: Store, to url: String, now: Int64, progress: (_ done: Int, _ total: Int) -> Void
     ) throws(StoreFailure) -> [Count] {
@@ -44,9 +44,9 @@ package struct StoreCopy {
         self.target = target
     }
 
-    /// Copies everything and counts both sides afterwards. Throws `exists` if the target holds rows, `unexpectedData` if the
-    /// counts differ.
-    /// - Parameter progress: rows copied, and of how many.
+    /// Copies everything, and compares the numbers of rows afterwards. Throws `exists` if the
+    /// target has rows, and `unexpectedData` if the numbers differ.
+    /// - Parameter progress: gets the number of rows copied, and the total.
     package func run(now: Int64, progress: (_ done: Int, _ total: Int) -> Void) throws(StoreFailure) -> [Count] {
         let pending = try Migrator().pending(source)
         guard pending.isEmpty else {
@@ -56,7 +56,7 @@ package struct StoreCopy {
         return try source.read { source throws(StoreFailure) in
             let tables = try Self.tables(source)
             let total = try tables.map { table throws(StoreFailure) in try Self.count(source, table.name) }.reduce(0, +)
-            // May run again after a serialisation failure, from the same snapshot of the source.
+            // May run again after a serialization failure, from the same snapshot of the source.
             return try target.write(.durable) { target throws(StoreFailure) in
                 for table in tables where try Self.count(target, table.name) > 0 {
                     throw .refused(
@@ -85,14 +85,15 @@ package struct StoreCopy {
     struct Table {
         let name: String
         let columns: [String]
-        /// In the order of the primary key.
+        /// The columns of the primary key, in order.
         let key: [Int]
         let refersTo: [String]
         /// Whether the key is an identifier that is never reused.
         let hasIdentity: Bool
     }
 
-    /// All tables, those that others refer to first. The history of migrations is the target's own.
+    /// All tables, in an order in which each comes after those that it refers to. The history of
+    /// migrations is left out, because the target has its own.
     static func tables(_ source: any DatabaseConnection) throws(StoreFailure) -> [Table] {
         let names: [String] = try source.values(
             """
@@ -132,13 +133,14 @@ package struct StoreCopy {
         let key = table.key.map { table.columns[$0] }.joined(separator: ", ")
         var last: [SQLValue]?
         while true {
-            // Continues after the key where the last batch ended: linear time for any table size.
+            // Continues after the last key of the previous batch, so the time is linear for any
+            // table size.
             let after: SQL = last.map { " WHERE (\(raw: key)) > \(list: $0)" } ?? ""
             let rows = try source.rows(
                 "SELECT \(raw: columns) FROM \(raw: table.name)\(after) ORDER BY \(raw: key) LIMIT \(batch)"
             ).map(\.values)
             guard let final = rows.last else { return }
-            // Batches of two sizes at most, so that few statements are prepared.
+            // Batches have at most two sizes, so that few statements are prepared.
             if rows.count == batch {
                 try insert(rows, table, columns, target)
             } else {

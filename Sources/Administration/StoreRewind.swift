@@ -1,11 +1,11 @@
-// Puts a store on SQLite back to what a copy of it holds, while a service runs on it: for a sandbox.
+// Resets a store on SQLite to the content of a copy while a service runs on it: for a sandbox.
 
 import Database
 import PosternSQLite
 
 package enum StoreRewind {
-    /// Replaces all rows by those of a copy that `SQLiteDatabase.backUp` made of the same store, in one transaction. What
-    /// services keep in memory stays. Throws what the store throws.
+    /// Replaces all rows with those of a copy that `SQLiteDatabase.backUp` made of the same store,
+    /// in one transaction. Data in the memory of services stays. Throws errors of the store.
     /// - Parameter file: the copy.
     package static func run(_ database: SQLiteDatabase, to file: String) throws(StoreFailure) {
         let copy = try SQLiteDatabase(path: file)

@@ -1,8 +1,8 @@
 // A value under a lock, with a condition: for threads outside Swift concurrency, and for calls that must block.
 
-/// A value that several threads share. Every change wakes those who wait for one.
+/// A value that several threads share. Every change wakes the threads that wait for one.
 ///
-/// `@inlinable`, so that the methods are specialised for the value where they are used.
+/// `@inlinable`, so that the compiler specialises the methods for the value at each use.
 package final class Monitor<State>: @unchecked Sendable {
     @usableFromInline var state: State
     @usableFromInline let condition = MonotonicCondition()
@@ -12,7 +12,7 @@ package final class Monitor<State>: @unchecked Sendable {
 
     package init(_ state: sending State) { self.state = state }
 
-    /// Runs `body` alone on the value, then wakes all waiting threads.
+    /// Runs `body` on the value, while no other thread uses it, then wakes all waiting threads.
     @discardableResult
     @inlinable package func with<Result>(_ body: (inout State) throws -> Result) rethrows -> Result {
         condition.lock()
@@ -23,8 +23,8 @@ package final class Monitor<State>: @unchecked Sendable {
         return try body(&state)
     }
 
-    /// Waits until `find` returns a value, for at most `duration` (nil: forever; a day at most otherwise). Nil if it returned
-    /// none.
+    /// Waits until `find` returns a value, for at most `duration` (nil: forever; otherwise at most
+    /// a day). Nil if it returned none.
     @inlinable package func wait<Found>(atMost duration: Duration?, for find: (State) -> Found?) -> Found? {
         let deadline = duration.map { ContinuousClock.now + min($0, Self.longest) }
         condition.lock()
@@ -39,7 +39,8 @@ package final class Monitor<State>: @unchecked Sendable {
         }
     }
 
-    /// Waits until `holds`, for at most `duration` (nil: forever; a day at most otherwise). Returns whether it holds.
+    /// Waits until `holds` is true, for at most `duration` (nil: forever; otherwise at most a day).
+    /// Returns whether it is true.
     @inlinable package func wait(atMost duration: Duration?, until holds: (State) -> Bool) -> Bool {
         wait(atMost: duration, for: { holds($0) ? true : nil }) ?? false
     }

@@ -1,4 +1,5 @@
-// A lock with a condition whose timeouts follow a monotonic clock: a jump of the time of day by an hour is not a timeout.
+// A lock with a condition whose timeouts follow a monotonic clock: a change of the time of day by
+// an hour causes no timeout.
 
 import Glibc
 
@@ -22,7 +23,8 @@ package final class MonotonicCondition: @unchecked Sendable {
 
     package convenience init() { self.init(Mutex()) }
 
-    /// Another condition of the same lock: whoever waits here is not woken by the other one.
+    /// Another condition of the same lock: a thread that waits here is not woken by the other
+    /// condition.
     package convenience init(sharing other: MonotonicCondition) { self.init(other.shared) }
 
     private init(_ mutex: Mutex) {
@@ -42,16 +44,17 @@ package final class MonotonicCondition: @unchecked Sendable {
     package func lock() { pthread_mutex_lock(mutex) }
     package func unlock() { pthread_mutex_unlock(mutex) }
 
-    /// Wakes all waiting threads. Call with the lock held.
+    /// Wakes all waiting threads. Call it with the lock held.
     package func broadcast() { pthread_cond_broadcast(condition) }
 
-    /// Wakes one waiting thread, if all wait for the same. Call with the lock held.
+    /// Wakes one waiting thread, if all wait for the same. Call it with the lock held.
     package func signal() { pthread_cond_signal(condition) }
 
-    /// Waits for a wake-up, and releases the lock meanwhile. As with every condition, it may return too early.
+    /// Waits for a wake-up, and releases the lock while it waits. As with every condition, it may
+    /// return too early.
     package func wait() { pthread_cond_wait(condition, mutex) }
 
-    /// The same until a deadline; false if it has passed.
+    /// Waits until a deadline; false if it has passed.
     package func wait(until deadline: ContinuousClock.Instant) -> Bool {
         let rest = (deadline - .now).components
         guard rest.seconds >= 0, rest.attoseconds >= 0 else { return false }

@@ -2,10 +2,11 @@
 
 /// Work with pauses in between.
 package enum PeriodicTask {
-    /// Runs `body` at once, and again after each pause, until the task is cancelled; cancelling ends a pause at once.
+    /// Runs `body` at once, and again after each pause, until the task is cancelled. A cancellation
+    /// ends a pause at once.
     /// - Parameters:
-    ///   - state: what `body` keeps from one run to the next.
-    ///   - body: returns the pause until it runs again.
+    ///   - state: the value that `body` keeps from one run to the next.
+    ///   - body: returns the pause until its next run.
     /// - Returns: the state at the end.
     @discardableResult
     package static func run<State: Sendable>(
@@ -19,7 +20,7 @@ package enum PeriodicTask {
         return state
     }
 
-    /// The same with one pause and nothing kept.
+    /// Runs `body` with a fixed pause and without a state.
     package static func run(every pause: Duration, _ body: @Sendable () async -> Void) async {
         await run(keeping: ()) { _ in
             await body()

@@ -2,19 +2,21 @@
 
 import Glibc
 
-/// A child of this process. Foundation's `Process` lists all open files of this one to close them in the child, and with some
-/// 1,360 of them reads past the end of its list. It shares its pipes with children that are started at the same time. And it
-/// gives each thread that starts one a run loop with three open files, which stay as long as the thread.
+/// A child of this process. Foundation's `Process` has three faults. It lists all open files of
+/// this process to close them in the child, and with some 1,360 of them reads beyond the end of its
+/// list. Its pipes are inherited by children that are started at the same time. And each thread
+/// that starts a child gets a run loop with three open files, which stay as long as the thread.
 package struct SystemProcess: Sendable {
     package let identifier: Int32
 
-    /// Why a program was not started.
+    /// The reason why a program was not started.
     package struct Failure: Error, CustomStringConvertible { package let description: String }
 
-    /// Starts a program, which ignores and blocks no signal. The caller must `wait` for it.
+    /// Starts a program, with no signal ignored or blocked. The caller must `wait` for it.
     /// - Parameters:
     ///   - environment: the child's whole environment.
-    ///   - descriptors: standard input, output and error of the child, which gets no other open file.
+    ///   - descriptors: standard input, output and error of the child, which gets no other open
+    ///     file.
     package init(
         _ executable: String, _ arguments: [String], environment: [String: String], directory: String? = nil,
         descriptors: (Int32, Int32, Int32)
@@ -32,7 +34,8 @@ package struct SystemProcess: Sendable {
         try check(posix_spawn_file_actions_adddup2(&actions, descriptors.2, 2))
         try check(posix_spawn_file_actions_addclosefrom_np(&actions, 3))
         if let directory { try check(posix_spawn_file_actions_addchdir_np(&actions, directory)) }
-        // Dispatch threads block signals, and this process ignores some: a child would inherit that.
+        // Dispatch threads block signals, and this process ignores some: a child would inherit
+        // both.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -53,9 +56,10 @@ package struct SystemProcess: Sendable {
         identifier = child
     }
 
-    /// Waits until it has ended. Call it once: afterwards its number may belong to another process.
-    /// - Returns: the exit status as in a shell: 128 + signal for a killed process. 127 if the system does not report how it
-    ///   ended, for example if this process was started with SIGCHLD ignored.
+    /// Waits until it has ended. Call it once, because afterwards another process may have its id.
+    /// - Returns: the exit status as in a shell: 128 + signal for a killed process. 127 if the
+    ///   system does not report the status, for example if this process was started with SIGCHLD
+    ///   ignored.
     package func wait() -> Int32 {
         var status: Int32 = 0
         while waitpid(identifier, &status, 0) < 0 { guard errno == EINTR else { return 127 } }

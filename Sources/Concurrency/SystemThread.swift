@@ -29,12 +29,12 @@ package final class SystemSemaphore: @unchecked Sendable {
 
 /// Threads that may block for any time.
 package enum SystemThread {
-    /// The niceness of threads that no one waits for: on busy processors they get a tenth of their share, so they hold what
-    /// they hold ten times as long.
+    /// The niceness of threads for which no caller waits. On busy processors they get a tenth of
+    /// their share, so they keep a lock ten times as long.
     private static let background: Int32 = 10
 
-    /// Runs `body` on a new thread of the system. Returns 0, or the error number if no thread can be created: nothing runs
-    /// then.
+    /// Runs `body` on a new thread of the system. Returns 0, or the error number if no thread can
+    /// be created; then `body` does not run.
     /// - Parameter isBackground: whether the thread yields to others when processors are busy.
     @discardableResult
     package static func detach(isBackground: Bool = false, _ body: @escaping @Sendable () -> Void) -> Int32 {

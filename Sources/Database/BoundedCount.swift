@@ -1,10 +1,12 @@
-// Counts of what may be millions: no statement takes long, and counting stops when the caller knows enough.
+// Counts of rows of which there may be millions. No statement takes long, and counting stops when
+// the caller knows enough.
 
-/// How far a count for people goes, and how it is shown.
+/// The bound of a count for people, and its text.
 package enum BoundedCount {
-    /// Above it there are "more": for a decision about so many, the exact number does not matter.
+    /// Above this the text is "more than": for the reader's decision the exact number does not
+    /// matter.
     package static let bound = 100_000
-    /// Rows that one statement looks at.
+    /// Rows that one statement reads at most.
     package static let rows = 10_000
 
     /// A count up to `bound`, for people.
@@ -12,11 +14,12 @@ package enum BoundedCount {
 }
 
 extension SQLQuerying {
-    /// Counts piece by piece, to the end or until there are more than `bound`; then the result is `bound + 1`.
+    /// Counts in pieces, to the end or until there are more than `bound`; then the result is
+    /// `bound + 1`.
     /// - Parameters:
     ///   - after: the key after which to start.
-    ///   - piece: a query of the rows after a key, in key order, with the given limit: their `count`, and the `last` key or
-    ///     NULL.
+    ///   - piece: a query of the rows after a key, in key order, with the given limit. It returns
+    ///     their `count`, and the `last` key or NULL.
     package func count(
         upTo bound: Int, after: Int64 = 0, rows: Int = BoundedCount.rows, _ piece: (_ after: Int64, _ limit: SQL) -> SQL
     ) throws(StoreFailure) -> Int {

@@ -1,13 +1,14 @@
-// Many rows with one statement: on a server each statement is a round trip.
+// Many rows with one statement, because on a server each statement is a round trip.
 
-/// How many rows and keys statements have.
+/// The numbers of rows and keys in statements.
 package enum BulkStatements {
-    /// Rows of one statement, the largest first. Few sizes, because every connection keeps each text that it prepared.
+    /// The possible numbers of rows in a statement, the largest first. They are few, because every
+    /// connection keeps each text that it prepared.
     private static let sizes = [largest, 32, 8, 1]
     /// With this many rows, or a multiple, every statement has the largest size.
     package static let largest = 128
 
-    /// Divides `count` rows into statements.
+    /// Divides `count` rows among statements.
     static func ranges(_ count: Int) -> [Range<Int>] {
         var ranges: [Range<Int>] = []
         var start = 0
@@ -20,7 +21,8 @@ package enum BulkStatements {
         return ranges
     }
 
-    /// Divides keys into lists of those sizes. The last list repeats its last key: a repeated key does not change the result.
+    /// Divides keys into lists of the largest size. The last list repeats its last key, which does
+    /// not change the result.
     static func lists<Key>(_ keys: [Key]) -> [[Key]] {
         stride(from: 0, to: keys.count, by: largest).map { start in
             let part = keys[start..<min(start + largest, keys.count)]
@@ -39,7 +41,7 @@ extension SQLQuerying {
         return all
     }
 
-    /// The same for queries with one column.
+    /// As `rows`, for queries with one column.
     package func values<Key: SQLBindable, Value: SQLReadable>(
         for keys: [Key], _ sql: (_ list: SQL) -> SQL
     ) throws(StoreFailure) -> [Value] {
@@ -50,9 +52,9 @@ extension SQLQuerying {
 extension DatabaseConnection {
     /// Adds rows.
     /// - Parameters:
-    ///   - table: with its columns, as after `INSERT INTO`.
-    ///   - ending: `ON CONFLICT`, `RETURNING`.
-    /// - Returns: what `ending` returns, in any order.
+    ///   - table: its name and columns, as after `INSERT INTO`.
+    ///   - ending: for example `ON CONFLICT` or `RETURNING`.
+    /// - Returns: the rows of `RETURNING`, in any order.
     @discardableResult
     package func insert(_ rows: [[any SQLBindable]], into table: String, _ ending: SQL = "") throws(StoreFailure) -> [SQLRow] {
         let rows = rows.map { $0.map(\.sqlValue) }
@@ -65,7 +67,8 @@ extension DatabaseConnection {
     }
 
     /// Changes rows with a table of values, whose columns are `v.column1`, `v.column2`…
-    /// - Parameter assignments: what follows `SET`; `key` is the column that `v.column1` is compared with.
+    /// - Parameter assignments: the assignments after `SET`; `key` is the column that is compared
+    ///   with `v.column1`.
     package func update(_ rows: [[any SQLBindable]], of table: String, key: String, _ assignments: SQL) throws(StoreFailure) {
         let rows = rows.map { $0.map(\.sqlValue) }
         for range in BulkStatements.ranges(rows.count) {
@@ -77,7 +80,7 @@ extension DatabaseConnection {
         }
     }
 
-    /// Runs a change for many keys. Returns how many rows it touched.
+    /// Runs a change for many keys. Returns the number of changed rows.
     /// - Parameter sql: makes the change from the list in parentheses that follows `IN`.
     @discardableResult
     package func run<Key: SQLBindable>(for keys: [Key], _ sql: (_ list: SQL) -> SQL) throws(StoreFailure) -> Int {

@@ -1,17 +1,20 @@
 // The interface to the database engine: only what SQLite and PostgreSQL have in common.
 
-/// What a committed write survives.
+/// The failures that a committed write survives.
 package enum Durability: Sendable, Hashable {
-    /// Everything, including a power failure: for everything that a caller was told, and for tokens that mail already contains.
+    /// All, including a power failure: for data that Postern confirmed to a caller, and for tokens
+    /// that mail already contains.
     case durable
-    /// A crash of this process, but perhaps not of the machine: for counters, where the last few may be lost.
+    /// A crash of this process, but perhaps not of the machine: for counters, of which the last few
+    /// may be lost.
     case relaxed
 }
 
-/// What differs between engines in table definitions.
+/// The parts of table definitions that differ between engines.
 package struct Dialect: Sendable, Hashable {
-    /// Replacements for `{id}`, `{int}`, `{bytes}`, `{strict}` and `{clustered}` in migrations, for `{clock}` in queries, and
-    /// for `{sqlite}` and `{postgresql}`, before a line that is for one engine: nothing, or the start of a comment.
+    /// Replacements for `{id}`, `{int}`, `{bytes}`, `{strict}` and `{clustered}` in migrations, and
+    /// for `{clock}` in queries. `{sqlite}` and `{postgresql}` begin a line that is for one engine:
+    /// their replacement is empty, or starts a comment.
     package let types: [String: String]
 
     package init(types: [String: String]) { self.types = types }
@@ -30,14 +33,15 @@ package struct Dialect: Sendable, Hashable {
     }
 }
 
-/// What runs in a transaction. If it throws, nothing of it remains.
+/// The work of a transaction. If it throws, none of its changes remain.
 package typealias TransactionBody<T> = (any DatabaseConnection) throws(StoreFailure) -> T
 
-/// A connection inside a transaction. Valid only within the closure that it is passed to, and on its thread.
+/// A connection inside a transaction. It is valid only within the closure that gets it, and on that
+/// closure's thread.
 ///
 /// An engine prepares each text once per connection, and keeps it with the names of its columns.
 package protocol DatabaseConnection: SQLQuerying {
-    /// Runs a change and returns the number of rows it touched.
+    /// Runs a change and returns the number of changed rows.
     @discardableResult
     func run(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> Int
 
@@ -52,38 +56,43 @@ package protocol Database: SQLQuerying, Sendable {
     /// Runs `body` on one consistent snapshot. Concurrent reads run in parallel.
     func read<T>(_ body: TransactionBody<T>) throws(StoreFailure) -> T
 
-    /// Runs `body` in one transaction: committed when it returns, rolled back when it throws.
-    /// An engine may run it again after a serialisation failure, so it must have no effect outside the database.
+    /// Runs `body` in one transaction: committed when it returns, rolled back when it throws. An
+    /// engine may run it again after a serialization failure, so it must have no effect outside the
+    /// database.
     @discardableResult
     func write<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T
 
-    /// The same, waiting for other writers no longer than `timeout` before it is `busy`; nil for the engine's own timeout. An
-    /// engine whose writers do not wait for each other may ignore it.
+    /// As `write`, but waits for other writers no longer than `timeout`, and then throws `busy`;
+    /// nil for the engine's own timeout. An engine whose writers do not wait for each other may
+    /// ignore it.
     @discardableResult
     func write<T>(_ durability: Durability, timeout: Duration?, _ body: TransactionBody<T>) throws(StoreFailure) -> T
 
-    /// The same for a change of many rows, which would fail against every small concurrent one: those wait until it has ended.
-    /// It should take some ten milliseconds.
+    /// As `write`, for a change of many rows that would conflict with every small concurrent one.
+    /// Other writers wait until it has ended. It should take some ten milliseconds.
     @discardableResult
     func writeAlone<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T
 
-    /// The same for a command that may write many rows for seconds: beside others, and alone only where it conflicts with one. It
-    /// is repeated for longer than a change that a request waits for.
+    /// As `write`, for a command that may write many rows for seconds. It runs beside other
+    /// writers, and alone only after a conflict. It is repeated for longer than a change that a
+    /// request waits for.
     @discardableResult
     func writeAtLength<T>(_ durability: Durability, _ body: TransactionBody<T>) throws(StoreFailure) -> T
 
-    /// Ensures that what is written is still where others look for it. Throws `unreachable` otherwise.
+    /// Ensures that the database's files are still in their place. Throws `unreachable` otherwise.
     func requireInPlace() throws(StoreFailure)
 
-    /// A lock that services share while they run: no one can replace the database meanwhile. Nil if the engine ensures that.
-    /// Throws `busy` if someone is replacing it.
+    /// A lock that running services share, so that no process can replace the database. Nil if the
+    /// engine ensures that itself. Throws `busy` if a process is replacing the database.
     func holdForService() throws(StoreFailure) -> (any DatabaseLock)?
 
-    /// Runs `body` on a database with the contents of this one; none of its changes remain. Others can write meanwhile.
+    /// Runs `body` on a database with the contents of this one; none of its changes remain. Other
+    /// processes can write at the same time.
     func rehearse<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T
 
-    /// Takes a lock that only one of all processes and hosts on this database can hold; nil if it is held. It ends with the
-    /// process that holds it, however that ends. Names are lower-case words with hyphens.
+    /// Takes a lock that only one of all processes and hosts on this database can have; nil if
+    /// another one has it. It ends with its process, even if that is killed. Names are lower-case
+    /// words with hyphens.
     func lock(_ name: String) throws(StoreFailure) -> (any DatabaseLock)?
 
     /// The same database for callers that cannot wait long: if connections are few, some are reserved for them.
@@ -93,9 +102,9 @@ package protocol Database: SQLQuerying, Sendable {
     func close() throws(StoreFailure)
 }
 
-/// A lock that is held until it is released, or lost with its connection.
+/// A lock that lasts until it is released, or lost with its connection.
 package protocol DatabaseLock: Sendable {
-    /// Whether this process still holds it. Blocks for a round trip to the server.
+    /// Whether this process still has it. Blocks for a round trip to the server.
     var isHeld: Bool { get }
 
     /// Releases it; a second call has no effect.
@@ -114,8 +123,9 @@ extension Database {
         try read { connection throws(StoreFailure) in try connection.rows(text, arguments) }
     }
 
-    /// Reads for as long as it takes: for commands that read whole tables. Otherwise PostgreSQL cancels what takes longer than
-    /// a request may, and uses an index where a sequential scan is best. Only for statements that are used nowhere else: a
+    /// Reads without a time limit: for commands that read whole tables. Otherwise PostgreSQL
+    /// cancels a statement that takes longer than a request may, and uses an index even if a
+    /// sequential scan is better. Use it only for statements that occur nowhere else, because a
     /// connection keeps their plans.
     package func readAtLength<T>(_ body: TransactionBody<T>) throws(StoreFailure) -> T {
         try read { connection throws(StoreFailure) in
@@ -148,10 +158,10 @@ extension Database {
 
 /// Shared threads, which write for some callers and read for others.
 package enum WriteQueue {
-    /// How many of a pool's threads may wait to write for their full timeout. Further changes wait a moment and are then
-    /// refused (`busy`), so that reads find a thread.
+    /// How many of a pool's threads may wait to write for their full timeout. Further changes wait
+    /// a moment and are then refused (`busy`), so that threads are left for reads.
     package static let sharedThreads = 32
 
-    /// Whether this thread is one of a pool that others wait for.
+    /// Whether this thread belongs to a pool for which other callers wait.
     @TaskLocal package static var isOnSharedThread = false
 }

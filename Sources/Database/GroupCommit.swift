@@ -1,13 +1,17 @@
-// Group commit: concurrent changes of many callers are written, and synced to disk, together.
+// Group commit: concurrent changes of many callers are written, and synced to disk, in one
+// transaction.
 
 import Concurrency
 import Synchronization
 
-/// Runs changes of many callers in common transactions on its own thread. A caller gets its result once its change is durable.
+/// Runs changes of many callers in common transactions on a separate thread. A caller gets its
+/// result when its change is durable.
 ///
-/// While one transaction is synced, the next one collects changes, so that the disk limits commits and not callers.
+/// While one transaction is synced, the next one collects changes. So the disk limits the number of
+/// commits, and not the number of callers.
 package final class GroupCommit: Sendable {
-    /// A change and its waiting caller. `perform` runs it and keeps the result; `finish` delivers that once it is durable.
+    /// A change and its waiting caller. `perform` runs the change and keeps its result; `finish`
+    /// delivers the result when it is durable.
     private struct Job: Sendable {
         let perform: @Sendable (any DatabaseConnection) throws(StoreFailure) -> Void
         let finish: @Sendable (StoreFailure?) -> Void
@@ -20,16 +24,16 @@ package final class GroupCommit: Sendable {
         var began: ContinuousClock.Instant?
     }
 
-    /// How long to wait for other writers. A transaction that takes longer is stuck behind another process or a disk: it is not
-    /// worth waiting for.
+    /// How long to wait for other writers. A transaction that takes longer is blocked by another
+    /// process or a disk, and is given up.
     package static let timeout: Duration = .milliseconds(500)
-    /// How long a blocking caller retries: it has nothing else to do, so it waits, but less than Postfix's timeout for a filter
-    /// (30 s).
+    /// How long a blocking caller retries. It has no other work, so it waits, but for less than
+    /// Postfix's timeout for a milter (30 s).
     private static let blockingPatience: Duration = .seconds(5)
 
-    /// Changes that may wait; further callers get `resources`.
+    /// Maximum number of waiting changes; further callers get `resources`.
     package static let capacity = 10_000
-    /// Changes in one transaction.
+    /// Maximum number of changes in one transaction.
     private static let batch = 256
 
     private let database: any Database
@@ -53,7 +57,7 @@ package final class GroupCommit: Sendable {
         }.get()
     }
 
-    /// The same for a thread that may block; it retries for some seconds while others write.
+    /// As `run`, for a thread that may block. It retries for some seconds while others write.
     package func runBlocking<Value: Sendable>(
         _ change: @escaping @Sendable (any DatabaseConnection) throws(StoreFailure) -> Value
     ) throws(StoreFailure) -> Value {
@@ -106,12 +110,12 @@ package final class GroupCommit: Sendable {
         }
     }
 
-    /// Whether writing to the store is stuck.
+    /// Whether a write to the store takes longer than `timeout`.
     package var isStalled: Bool {
         state.withLock { state in state.began.map { ContinuousClock.now - $0 > Self.timeout } ?? false }
     }
 
-    /// Ends the thread once all waiting changes are written. Later changes are refused.
+    /// Ends the thread after all waiting changes are written. Later changes are refused.
     package func close() {
         state.withLock { $0.isClosed = true }
         wakeUp.signal()
@@ -143,12 +147,13 @@ package final class GroupCommit: Sendable {
             for job in jobs { job.finish(nil) }
         } catch {
             if jobs.count == 1, !error.isTemporary { return jobs[0].finish(error) }
-            // One failed and rolled back the others: run each alone, unless the store is unavailable for all.
+            // One change failed, and the others were rolled back with it. Each now runs alone,
+            // unless the store is unavailable for all.
             for job in jobs {
                 if error.isTemporary { job.finish(error) } else { commit([job]) }
             }
             guard error.isTemporary else { return }
-            // The callers behind them would wait as long for nothing.
+            // The callers behind them would wait for the same failure.
             let others = state.withLock { state in
                 defer { state.jobs = [] }
                 return state.jobs

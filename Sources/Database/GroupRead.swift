@@ -4,8 +4,9 @@ import Concurrency
 import Glibc
 import Synchronization
 
-/// Runs reads of many callers on common snapshots, on its own few threads. All waiting callers share the cost of beginning and
-/// ending a snapshot and of waking a thread; a single caller waits for no one.
+/// Runs reads of many callers on common snapshots, on a few separate threads. All waiting callers
+/// share the cost of beginning and ending a snapshot and of waking a thread. A single caller does
+/// not wait for other callers.
 package final class GroupRead: Sendable {
     /// A read and its waiting caller. `perform` keeps its result or its error, and returns whether it succeeded; `finish`
     /// delivers it.
@@ -17,26 +18,28 @@ package final class GroupRead: Sendable {
     private struct State {
         var jobs: [Job] = []
         var isClosed = false
-        /// Threads that are at work, or were woken.
+        /// Threads that are working, or were woken.
         var awake = 0
         /// Blocks of 512 octets that a recent read waited for, on average.
         var blocks = 0.0
 
-        /// Whether reads wait for a disk, which serves many in parallel. Such reads go to many threads. Reads that find all in
-        /// memory go to few, because waking a thread takes longer than such a read.
+        /// Whether reads wait for a disk, which serves many in parallel. Such reads go to many
+        /// threads. Reads from memory go to few threads, because waking a thread takes longer than
+        /// such a read.
         var isOfDisk: Bool { blocks > 4 }
         var mostThreads: Int { isOfDisk ? GroupRead.threads : GroupRead.threads / 2 }
-        /// How many reads one thread takes.
+        /// The number of reads that one thread runs together.
         var share: Int { isOfDisk ? min(GroupRead.batch, jobs.count / GroupRead.threads + 1) : GroupRead.batch }
-        /// The working thread takes reads that arrive meanwhile; another one helps if these are too many for it.
+        /// The working thread also runs reads that arrive while it works. Another thread helps if
+        /// these are too many for it.
         var needsThread: Bool { awake < mostThreads && (isOfDisk || jobs.count > awake * GroupRead.batch / 2) }
     }
 
-    /// Reads that may wait; further callers get `resources`.
+    /// Maximum number of waiting reads; further callers get `resources`.
     package static let capacity = 10_000
-    /// Reads on one snapshot at most.
+    /// Maximum number of reads on one snapshot.
     private static let batch = 16
-    /// Threads that read from a disk in parallel. Half of them if reads are from memory.
+    /// Threads that read from a disk in parallel. If reads are from memory, half of them are used.
     private static let threads = 8
 
     private let database: any Database
@@ -45,15 +48,16 @@ package final class GroupRead: Sendable {
     private let wakeUp = SystemSemaphore()
 
     /// Starts the threads; end them with `close`.
-    /// - Parameter blocksRead: blocks that the calling thread has read from a disk so far.
+    /// - Parameter blocksRead: returns the blocks that the calling thread has read from a disk so
+    ///   far.
     package init(_ database: any Database, blocksRead: @escaping @Sendable () -> Int = blocksOfThread) {
         self.database = database
         self.blocksRead = blocksRead
         for _ in 0..<Self.threads { SystemThread.detach { [self] in work() } }
     }
 
-    /// Runs `read` and returns its result, or throws its error. It may run again, alone, if it or another one on the same
-    /// snapshot failed.
+    /// Runs `read` and returns its result, or throws its error. It may run again, alone, if this
+    /// read or another one on the same snapshot failed.
     package func run<Value: Sendable>(
         _ read: @escaping @Sendable (any DatabaseConnection) throws(StoreFailure) -> Value
     ) async throws(StoreFailure) -> Value {
@@ -86,7 +90,7 @@ package final class GroupRead: Sendable {
         }.get()
     }
 
-    /// Ends the threads once all waiting reads are done. Later reads are refused.
+    /// Ends the threads after all waiting reads. Later reads are refused.
     package func close() {
         state.withLock { $0.isClosed = true }
         for _ in 0..<Self.threads { wakeUp.signal() }
@@ -102,7 +106,8 @@ package final class GroupRead: Sendable {
                     if done > 0 { state.blocks += (Double(blocks - before) / Double(done) - state.blocks) / 16 }
                     let jobs = Array(state.jobs.prefix(state.share))
                     state.jobs.removeFirst(jobs.count)
-                    // In the same locked step as the check of the queue, so that no later read is left waiting.
+                    // In the same locked step as the check of the queue, so that no later read
+                    // stays in the queue.
                     if jobs.isEmpty { state.awake = max(0, state.awake - 1) }
                     return (jobs, state.isClosed)
                 }
@@ -119,7 +124,8 @@ package final class GroupRead: Sendable {
     /// RUSAGE_THREAD, which Glibc's module leaves out.
     private static let ofThread: Int32 = 1
 
-    /// Blocks of 512 octets that this thread has waited for so far. With PostgreSQL it is the server that waits for the disk.
+    /// Blocks of 512 octets for which this thread has waited so far. With PostgreSQL it is the
+    /// server that waits for the disk.
     package static func blocksOfThread() -> Int {
         var usage = rusage()
         getrusage(ofThread, &usage)
@@ -128,7 +134,8 @@ package final class GroupRead: Sendable {
 
     private func read(_ jobs: [Job]) {
         do {
-            // After a failed statement PostgreSQL refuses further ones: the reads after it must run again.
+            // After a failed statement PostgreSQL refuses further ones, so the reads after it must
+            // run again.
             let good = try database.read { connection in jobs.prefix { $0.perform(connection) }.count }
             for job in jobs.prefix(good) { job.finish(nil) }
             if jobs.count == 1 {

@@ -1,8 +1,9 @@
-// Several changes as one: everything written through a joined database is part of one transaction.
+// Several changes as one: all writes through a joined database are part of one transaction.
 
 extension Database {
-    /// Runs `body` on this database in one transaction; every transaction of `body` becomes part of it. All of it is committed
-    /// when `body` returns, and nothing when it throws. As with `writeAtLength`, it may run again.
+    /// Runs `body` on this database in one transaction; every transaction of `body` becomes part of
+    /// it. Everything is committed when `body` returns, and nothing when it throws. As with
+    /// `writeAtLength`, `body` may run again.
     package func writeAsOne<T>(
         _ durability: Durability, _ body: (any Database) throws(StoreFailure) -> T
     ) throws(StoreFailure) -> T {
@@ -11,7 +12,7 @@ extension Database {
         }
     }
 
-    /// Runs `body` on this database as of one moment: all that it reads is one snapshot. It must not write.
+    /// Runs `body` on one snapshot of this database. It must not write.
     package func readAsOne<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         try read { connection throws(StoreFailure) in
             try body(JoinedDatabase(dialect: dialect, connection: connection))
@@ -19,13 +20,14 @@ extension Database {
     }
 }
 
-/// Always held: no one else sees what a transaction has not committed.
+/// Always held, because other processes cannot see uncommitted changes.
 private struct JoinedLock: DatabaseLock {
     var isHeld: Bool { true }
     func release() {}
 }
 
-/// Every transaction becomes part of the one that the connection is in. Used on the thread of that transaction only.
+/// Every transaction becomes part of the connection's current one. Used only on the thread of that
+/// transaction.
 final class JoinedDatabase: Database, @unchecked Sendable {
     let dialect: Dialect
     private let connection: any DatabaseConnection

@@ -1,14 +1,14 @@
-// One step of the schema, forward only, and the list of them all.
+// One step of the schema, forward only, and the list of all steps.
 
 import MailCrypto
 import Support
 
 /// A numbered change of the schema. A released one never changes: its checksum is recorded in every database.
 package struct Migration: Sendable {
-    /// From 1 on, increasing.
+    /// From 1, increasing.
     package let version: Int64
     package let name: String
-    /// Statements with `{…}` where engines differ (`Dialect`).
+    /// Statements with `{…}` for the parts in which engines differ (`Dialect`).
     package let sql: String
 
     package init(version: Int64, name: String, sql: String) {
@@ -17,7 +17,7 @@ package struct Migration: Sendable {
         self.sql = sql
     }
 
-    /// Number and name, as in `0001-schema`.
+    /// Number and name, for example `0001-schema`.
     package var title: String {
         let digits = String(version)
         return String(repeating: "0", count: max(0, 4 - digits.utf8.count)) + digits + "-" + name

@@ -1,17 +1,19 @@
-// What migrations will do to a database in use, read from their text: to which rows, and whether older programs still work.
+// The effects of migrations on a database in use, read from their text: the rows that they process,
+// and whether older programs still work.
 
-/// What one migration does to existing data.
+/// The effects of one migration on existing data.
 package struct MigrationStep: Sendable, Hashable {
-    /// What makes a migration take time: it processes all rows of a table.
+    /// The slow part of a migration: it processes all rows of a table.
     package enum Work: String, Sendable, Hashable {
         /// Rows are read, for an index or to check a new constraint.
         case read
         /// Rows are rewritten.
         case rewrite
 
-        /// Rows a second on a slow disk; a fast one takes a fifth of the time or less.
+        /// Rows a second on a slow disk. A fast disk takes a fifth of the time, or less.
         var rate: Int64 { self == .read ? 500_000 : 50_000 }
-        /// Octets of disk that a row takes until the next checkpoint: an index entry, or the rewritten row and its log.
+        /// Octets of disk that a row needs until the next checkpoint: an index entry, or the
+        /// rewritten row and its log.
         var octets: Int64 { self == .read ? 40 : 600 }
     }
 
@@ -19,7 +21,7 @@ package struct MigrationStep: Sendable, Hashable {
     package struct Pass: Sendable, Hashable {
         package let table: String
         package let work: Work
-        /// How many rows the table has now.
+        /// The present number of rows in the table.
         package var rows: Int64 = 0
 
         var milliseconds: Int64 { rows * 1000 / work.rate }
@@ -29,20 +31,22 @@ package struct MigrationStep: Sendable, Hashable {
     /// For example `0002-name`.
     package let title: String
     package internal(set) var passes: [Pass]
-    /// Tables, and columns as `table.column`, that no longer exist afterwards: an older program uses them.
+    /// Tables, and columns as `table.column`, that do not exist after the migration, although an
+    /// older program uses them.
     package let removed: [String]
 
-    /// An estimate for a slow disk.
+    /// The estimated time on a slow disk.
     package var milliseconds: Int64 { passes.reduce(0) { $0 + $1.milliseconds } }
-    /// The same for the disk space that it takes.
+    /// The estimated octets of disk space.
     package var octets: Int64 { passes.reduce(0) { $0 + $1.octets } }
 }
 
-/// Reads migrations one after the other, and remembers the tables that earlier ones created: those have no rows yet.
+/// Reads migrations in order, and remembers the tables that earlier ones created, which have no
+/// rows yet.
 struct MigrationReader {
     private let dialect: Dialect
     private var made: Set<String> = []
-    /// Tables that were created and filled, each with a table that its rows come from.
+    /// Tables that were created and filled, each with the table from which its rows come.
     private var filled: [String: String] = [:]
 
     init(_ dialect: Dialect) { self.dialect = dialect }
@@ -56,7 +60,7 @@ struct MigrationReader {
             passes.append(MigrationStep.Pass(table: table, work: work))
         }
         func remove(_ name: String) {
-            // What this migration itself added did not exist before.
+            // An object that this migration itself added did not exist before.
             if added.remove(name) == nil { removed.append(name) }
         }
         for statement in Self.statements(of: migration, dialect) {
@@ -110,7 +114,7 @@ struct MigrationReader {
     }
 }
 
-/// A statement of a migration, as far as a plan needs it.
+/// A statement of a migration, with the parts that a plan needs.
 struct SchemaStatement {
     enum Shape {
         case createTable(String), createIndex(String), dropTable(String), other

@@ -1,6 +1,6 @@
 // Brings a database to the schema of this program, and refuses a newer one.
 
-/// What a migration run found and did.
+/// The result of a migration run.
 package struct MigrationReport: Sendable, Hashable {
     /// The version before; 0 for an empty database.
     package let from: Int64
@@ -19,9 +19,9 @@ package struct Migrator: Sendable {
     /// The version this program needs.
     package var currentVersion: Int64 { migrations.last?.version ?? 0 }
 
-    /// Applies what is missing. Several processes may try at once: each step takes the writer's lock and checks again. Throws
-    /// `newerSchema` if the database is newer than the program, `changedMigration` if its history differs. A database that
-    /// lacks nothing is only read.
+    /// Applies missing migrations. Several processes may try at once: each step takes the writer's
+    /// lock and checks again. Throws `newerSchema` if the database is newer than the program, and
+    /// `changedMigration` if its history differs. A complete database is only read.
     package func migrate(_ database: any Database, now: Int64) throws(StoreFailure) -> MigrationReport {
         if try pending(database).isEmpty {
             return MigrationReport(from: currentVersion, to: currentVersion, applied: [])
@@ -57,7 +57,7 @@ package struct Migrator: Sendable {
         return MigrationReport(from: from, to: currentVersion, applied: applied)
     }
 
-    /// Names of the migrations that the database still lacks, without changing anything.
+    /// Names of the missing migrations. Changes nothing.
     package func pending(_ database: any Database) throws(StoreFailure) -> [String] {
         try database.read { connection throws(StoreFailure) in
             let version: Int64
@@ -70,8 +70,8 @@ package struct Migrator: Sendable {
         }
     }
 
-    /// What the migrations that the database still lacks will do to it, without changing anything. Counts the rows of the
-    /// tables that they process, which may take a while.
+    /// The effects of the missing migrations. Changes nothing. Counts the rows of the tables that
+    /// they process, which may take a while.
     package func plan(_ database: any Database) throws(StoreFailure) -> [MigrationStep] {
         let missing = Set(try pending(database))
         let isEmpty = missing.count == migrations.count
@@ -89,15 +89,16 @@ package struct Migrator: Sendable {
         return steps
     }
 
-    /// Whether any migration has been applied, without changing anything.
+    /// Whether any migration has been applied. Changes nothing.
     package func isBegun(_ database: any Database) throws(StoreFailure) -> Bool { try pending(database).count < migrations.count }
 
-    /// Throws `corrupted` for an empty database: mail to every address of a store that was lost would be refused permanently.
+    /// Throws `corrupted` for an empty database: if a store was lost, mail to all its addresses
+    /// would be refused permanently.
     package func requireBegun(_ database: any Database) throws(StoreFailure) {
         guard try !isBegun(database) else { return }
         throw .permanent(
             .empty,
-            "the database holds nothing of Postern: restore a backup with postern store restore, or make a new installation with postern init"
+            "the database contains no tables of Postern: restore a backup with postern store restore, or make a new installation with postern init"
         )
     }
 
@@ -124,9 +125,10 @@ package struct Migrator: Sendable {
         return version
     }
 
-    /// SQLite has one writer, which waits for no one. On PostgreSQL a step sees what was committed while it waited for its
-    /// locks (a serializable one would see the state before the first lock), begins when no other process is migrating, and has
-    /// no time limit. Other writers do not hold this lock.
+    /// SQLite has one writer, which does not wait. On PostgreSQL a step must see changes that were
+    /// committed while it waited for its locks; a serializable one would see the state before the
+    /// first lock. It begins when no other process is migrating, and has no time limit. Other
+    /// writers do not take this lock.
     private static let prologue = """
         {postgresql}SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
         {postgresql}SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;

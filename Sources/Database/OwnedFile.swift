@@ -1,18 +1,20 @@
-// Files that commands create, often as root in a folder of the service: no link of the service's user redirects them, and new
-// files belong to that user, so that the service can use them.
+// Files that commands create, often as root in a folder of the service. Links of the service's user
+// cannot redirect them, and new files belong to that user, so that the service can use them.
 
 import Glibc
 
-/// Opens and creates files. Users other than root get what the system allows, as with open(2). Root follows a symbolic link at
-/// the end of a path only if root created it, and gives new files to the owner and group of their folder.
+/// Opens and creates files. Users other than root get what the system allows, as with open(2). Root
+/// follows a symbolic link at the end of a path only if root created it, and gives new files to the
+/// owner and group of their folder.
 package enum OwnedFile {
-    /// Links that are followed one after the other; more are a loop, as for the kernel.
+    /// Maximum number of links to follow in a chain; as in the kernel, more count as a loop.
     private static let maximumLinks = 40
 
-    /// `O_PATH` of open(2), which Swift does not import: the path itself, even a link, without its contents.
+    /// `O_PATH` of open(2), which Swift does not import: opens the path itself, even a link,
+    /// without its contents.
     private static let place: Int32 = 0o10_000_000
 
-    /// Why a file cannot be opened. Names the path.
+    /// The reason why a file cannot be opened. Names the path.
     package struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
         package let path: String
         /// `errno`.
@@ -26,9 +28,9 @@ package enum OwnedFile {
     /// - Parameters:
     ///   - flags: as for open(2); `O_CLOEXEC` is added.
     ///   - mode: of a new file.
-    /// - Returns: the descriptor, which the caller closes.
+    /// - Returns: the descriptor, which the caller must close.
     package static func open(_ path: String, _ flags: Int32, mode: mode_t = 0o600) throws(Failure) -> Int32 {
-        // The kernel's links there point to open files, not to paths.
+        // In these folders the kernel's links point to open files, not to paths.
         let isSystems = path.hasPrefix("/dev/") || path.hasPrefix("/proc/")
         guard geteuid() == 0, !isSystems else {
             let file = Glibc.open(path, flags | O_CLOEXEC, mode)
@@ -59,13 +61,14 @@ package enum OwnedFile {
         return file
     }
 
-    /// The final target of a path, for code that opens it by name. Throws if root would follow another user's link.
+    /// The final target of a path, for code that opens it by name. Throws if root would follow
+    /// another user's link.
     package static func resolve(_ path: String) throws(Failure) -> String {
         guard geteuid() == 0 else { return path }
         var path = path
         for _ in 0..<maximumLinks {
             let link = Glibc.open(path, place | O_NOFOLLOW | O_CLOEXEC)
-            // What does not exist yet is not a link.
+            // A path that does not exist yet is not a link.
             guard link >= 0 else { return path }
             defer { close(link) }
             var status = stat()
@@ -75,7 +78,7 @@ package enum OwnedFile {
                     path: path, code: ELOOP,
                     reason: "it is a symbolic link of another user, which root does not follow: name the file itself")
             }
-            // Reads this link itself, whatever has its name by now.
+            // Reads the opened link itself, even if another file has its name by now.
             let target = [UInt8](unsafeUninitializedCapacity: Int(PATH_MAX)) { buffer, length in
                 length = buffer.withMemoryRebound(to: CChar.self) { buffer in
                     buffer.baseAddress.map { max(0, readlinkat(link, "", $0, buffer.count)) } ?? 0
@@ -95,10 +98,11 @@ package enum OwnedFile {
         guard stat(split(path).folder, &status) == 0, lchown(path, status.st_uid, status.st_gid) == 0 else { throw failure(path) }
     }
 
-    /// Creates a file or replaces its content, and writes all octets. If that fails, as on a full disk, a file that was there
-    /// stays as it was, and none is left where none was. A device or a pipe is written to as it is, and so is a file in a folder
-    /// in which no other can be made.
-    /// - Parameter isModeFixed: whether to set exactly this mode, whatever the umask and the previous mode.
+    /// Creates a file or replaces its content, and writes all octets. If that fails, for example on
+    /// a full disk, an existing file stays unchanged, and a new one is deleted. A device, a pipe,
+    /// or a file in a folder in which no other file can be created is written to directly.
+    /// - Parameter isModeFixed: whether to set exactly this mode, independent of the umask and the
+    ///   previous mode.
     package static func write(
         _ octets: some Collection<UInt8>, to path: String, mode: mode_t = 0o666, isModeFixed: Bool = false
     ) throws(Failure) {
@@ -124,8 +128,9 @@ package enum OwnedFile {
         try fill(file, octets, path, mode: isModeFixed ? mode : nil)
     }
 
-    /// Where a new file can take the place of what is at a path, and the file that is there; nil for what has to be written to as
-    /// it is: devices, pipes, folders, links that lead nowhere, files of other users.
+    /// The place for a new file that replaces the path, and the present file. Nil for paths that
+    /// must be written to directly: devices, pipes, folders, links without a target, files of other
+    /// users.
     private static func replaceable(_ path: String) throws(Failure) -> (target: String, old: stat?)? {
         guard !path.hasPrefix("/dev/"), !path.hasPrefix("/proc/") else { return nil }
         var target = try resolve(path)

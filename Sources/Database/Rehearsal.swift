@@ -1,14 +1,14 @@
-// Rehearsals: what a change would do, without doing it.
+// Rehearsals: the effects of a change, without the change.
 
 extension Database {
-    /// Runs `body` on a database with the contents of this one; none of its changes remain. This works for every engine with
-    /// row versions: a transaction that is rolled back at the end. An engine where this would block other writers implements
-    /// its own.
+    /// Runs `body` on a database with the contents of this one; none of its changes remain. This
+    /// uses a transaction that is rolled back at the end, which works for every engine with row
+    /// versions. An engine in which this would block other writers has its own implementation.
     package func rehearsedInTransaction<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         try rehearsed(body) { change throws(StoreFailure) in try write(.relaxed, change) }
     }
 
-    /// The same in a transaction that the engine provides.
+    /// The rehearsal in a transaction that the engine provides.
     package func rehearsed<T>(
         _ body: (any Database) throws(StoreFailure) -> T,
         in transaction: @escaping (_ change: TransactionBody<Void>) throws(StoreFailure) -> Void
@@ -18,7 +18,7 @@ extension Database {
             try transaction { connection throws(StoreFailure) in
                 let rehearsal = JoinedDatabase(dialect: dialect, connection: connection)
                 result = Result { () throws(StoreFailure) in try body(rehearsal) }
-                // Throws whatever the result: only a transaction that throws is rolled back.
+                // Throws in any case, because only a transaction that throws is rolled back.
                 throw .permanent(.rehearsed, "a rehearsal has ended")
             }
         } catch  where error.code == .permanent(.rehearsed) {}

@@ -1,21 +1,23 @@
-// Statements as written in code: text with interpolated values, which become parameters.
+// Statements in code: text with interpolated values, which become parameters.
 
-/// What can be an argument of a statement.
+/// A type that can be an argument of a statement.
 package protocol SQLBindable {
-    /// The value as the store keeps it.
+    /// The value in the store's form.
     var sqlValue: SQLValue { get }
 }
 
-/// A type whose values are columns: an enumeration conforms to it, and the store keeps its raw values.
+/// A type whose values are in columns. An enumeration conforms to it, and the store keeps its raw
+/// values.
 package typealias SQLCodable = SQLBindable & SQLReadable
 
 /// A statement, or a part of one, with its arguments.
 ///
 ///     "SELECT id FROM apps WHERE client_id = \(clientID) AND group_id IN \(list: groups)"
 ///
-/// `\(value)` binds a value, `\(part)` inserts another `SQL` with its arguments, `\(list: values)` is `(?, ?)`, and `\(raw:
-/// name)` inserts the text itself: a constant, never data. The same place in the code gives the same text each time, so that an
-/// engine prepares it once; a value that occurs twice is two parameters.
+/// `\(value)` binds a value, `\(part)` inserts another `SQL` with its arguments, `\(list: values)`
+/// is `(?, ?)`, and `\(raw: name)` inserts the text itself: a constant, never data. The same place
+/// in the code always gives the same text, so that an engine prepares it once. A value that occurs
+/// twice is two parameters.
 ///
 /// Each `?` of the text is one argument, in order. No literal in a statement contains `?`.
 package struct SQL: ExpressibleByStringInterpolation, Sendable {
@@ -34,7 +36,7 @@ package struct SQL: ExpressibleByStringInterpolation, Sendable {
 
     package init(stringInterpolation parts: StringInterpolation) { self.init(parts.text, parts.arguments) }
 
-    /// All of these conditions: joined by `AND`; always true if there are none.
+    /// All of these conditions, joined by `AND`; always true if the list is empty.
     package static func all(_ conditions: [SQL]) -> SQL {
         guard let first = conditions.first else { return "1 = 1" }
         return conditions.dropFirst().reduce(first) { "\($0) AND \($1)" }
@@ -61,7 +63,8 @@ package struct SQL: ExpressibleByStringInterpolation, Sendable {
             arguments.append(value.sqlValue)
         }
 
-        /// Binds a value, or NULL. A separate method, because the compiler warns about optionals that become text.
+        /// Binds a value, or NULL. A separate method, because the compiler warns about optionals
+        /// that become text.
         package mutating func appendInterpolation(_ value: (some SQLBindable)?) {
             text += "?"
             arguments.append(value.sqlValue)
@@ -76,13 +79,13 @@ package struct SQL: ExpressibleByStringInterpolation, Sendable {
         /// Inserts text: the name of a table or column that is a constant.
         package mutating func appendInterpolation(raw: String) { text += raw }
 
-        /// Binds values in parentheses, as after `IN` and `VALUES`. Each number of values is another text to prepare: for many
-        /// values see `BulkStatements`.
+        /// Binds values in parentheses, as after `IN` and `VALUES`. Each number of values is a
+        /// separate text to prepare: for many values see `BulkStatements`.
         package mutating func appendInterpolation(list: [some SQLBindable]) {
             append(list: list.lazy.map(\.sqlValue))
         }
 
-        /// The same for values of several types.
+        /// Binds values of several types in parentheses.
         package mutating func appendInterpolation(list: [any SQLBindable]) { append(list: list.lazy.map(\.sqlValue)) }
 
         /// Binds values with commas between them, as after `SELECT`.

@@ -1,19 +1,20 @@
 // Rows from a database engine, read by the names of their columns.
 
-/// What a column can be read as.
+/// A type that a column can be read as.
 package protocol SQLReadable {
     /// The value, or nil if it is of another type.
     static func read(_ value: SQLValue) -> Self?
 }
 
-/// The names of a result's columns: made once for each prepared statement, and shared by its rows.
+/// The names of a result's columns: created once for each prepared statement, and shared by its
+/// rows.
 package final class SQLColumns: Sendable {
     /// In the order of the result.
     package let names: [String]
-    /// The place of each name; nil if several columns have it.
+    /// The position of each name; nil if several columns have it.
     private let places: [String: Int?]
 
-    /// As the statement names them.
+    /// The names in the order of the statement.
     package init(_ names: [String]) {
         self.names = names
         places = Dictionary(names.enumerated().map { ($1, $0) }, uniquingKeysWith: { _, _ in nil })
@@ -37,8 +38,9 @@ package struct SQLRow: Sendable {
         (self.columns, self.values) = (columns, values)
     }
 
-    /// A column by the name that the statement gives it. Throws `unexpectedData` if there is none, or if it is of another type;
-    /// an optional is nil for NULL. Errors name the column, never its value, which may be private.
+    /// A column by its name in the statement. Throws `unexpectedData` if it does not exist or has
+    /// another type; an optional is nil for NULL. Errors name the column, never its value, which
+    /// may be private.
     package subscript<Value: SQLReadable>(_ name: String) -> Value {
         get throws(StoreFailure) {
             guard let value = Value.read(values[try columns.place(name)]) else {
@@ -48,7 +50,8 @@ package struct SQLRow: Sendable {
         }
     }
 
-    /// The only column. Throws `unexpectedData` if there are several, or if it is of another type.
+    /// The only column. Throws `unexpectedData` if there are several columns, or if it has another
+    /// type.
     package func only<Value: SQLReadable>(_ type: Value.Type = Value.self) throws(StoreFailure) -> Value {
         guard values.count == 1, let name = columns.names.first else {
             throw .permanent(.unexpectedData, "a result has \(values.count) columns in place of one")
@@ -57,7 +60,8 @@ package struct SQLRow: Sendable {
     }
 }
 
-/// Runs queries: a connection in a transaction, or a database, where each query is its own snapshot.
+/// Runs queries: a connection in a transaction, or a database, in which each query has its own
+/// snapshot.
 package protocol SQLQuerying {
     /// Runs a query, or a change with RETURNING, and returns all its rows.
     /// - Parameter text: each `?` is one argument, in order.
@@ -71,7 +75,7 @@ extension SQLQuerying {
     /// The first row, or nil. The query itself should ensure that there is only one.
     package func row(_ sql: SQL) throws(StoreFailure) -> SQLRow? { try rows(sql).first }
 
-    /// The only column of the first row; nil if there is no row, or if it is NULL.
+    /// The only column of the first row; nil if there is no row, or if the value is NULL.
     package func value<Value: SQLReadable>(_ sql: SQL, _ type: Value.Type = Value.self) throws(StoreFailure) -> Value? {
         try row(sql)?.only(Value?.self)
     }
@@ -83,7 +87,7 @@ extension SQLQuerying {
 }
 
 extension DatabaseConnection {
-    /// Runs a change and returns the number of rows it touched.
+    /// Runs a change and returns the number of changed rows.
     @discardableResult
     package func run(_ sql: SQL) throws(StoreFailure) -> Int { try run(sql.text, sql.arguments) }
 

@@ -1,21 +1,22 @@
-// What can go wrong in the store: temporary failures, permanent failures, and requests that cannot be met.
+// Errors of the store: temporary failures, permanent failures, and refused requests.
 
-/// Why the store did not do what it was asked for. Nothing of the transaction remains, and the store throws no other error. Two
-/// are equal if their codes are equal, whatever their messages.
+/// The reason why the store did not fulfil a request. No change of the transaction remains, and the
+/// store throws no other type of error. Two failures are equal if their codes are equal, even if
+/// their messages differ.
 package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kind of failure, and its cause.
+    /// The kind of failure, with its cause.
     package enum Code: Sendable, Hashable {
         /// The store may answer later. In the mail path this is `451 4.3.0`.
         case temporary(Temporary)
-        /// The store cannot answer until someone fixes something. In the mail path it gets the same reply as a temporary
-        /// failure: mail is never lost because of it.
+        /// The store cannot answer until a person fixes the cause. In the mail path it gets the
+        /// same reply as a temporary failure, so that mail is never lost because of it.
         case permanent(Permanent)
-        /// The store declines the request: the caller can do something about it.
+        /// The store refuses the request: the caller can change something about it.
         case refused(Refused)
     }
 
     package enum Temporary: String, Sendable {
-        /// Another process holds the database for longer than the timeout.
+        /// Another process locks the database for longer than the timeout.
         case busy
         /// Reading or writing failed.
         case inputOutput = "input/output"
@@ -23,9 +24,9 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
         case diskFull = "disk full"
         /// The database cannot be opened or reached.
         case unreachable
-        /// The database's server does not answer, or none of its hosts takes writes.
+        /// The database's server does not answer, or none of its hosts accepts writes.
         case away = "server away"
-        /// This process has an older key file than the one that new values are made with.
+        /// This process has an older key file than the one for new values.
         case staleKeys = "stale keys"
         /// Out of memory or another resource.
         case resources
@@ -34,11 +35,11 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
     package enum Permanent: String, Sendable {
         /// The file is damaged or not a database.
         case corrupted
-        /// It holds nothing of Postern.
+        /// The database has no tables of Postern.
         case empty
         /// The database was migrated by a newer program.
         case newerSchema = "newer schema"
-        /// A migration that was applied is not the one this program knows: its text was edited since.
+        /// An applied migration differs from the one in this program: its text was edited since.
         case changedMigration = "changed migration"
         /// A sealed value names a key that the key file lacks, or cannot be opened with it.
         case unsealing
@@ -50,32 +51,32 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
         case statement
         /// The database's server does not admit this user, or has no such database.
         case refused
-        /// The database may not be written by this user.
+        /// This user may not write to the database.
         case readOnly = "read only"
         /// A rehearsal has ended: this rolls back its transaction, and no caller sees it.
         case rehearsed
     }
 
     package enum Refused: String, Sendable {
-        /// No such team, user, …
+        /// The team, user or other object does not exist.
         case notFound = "not found"
-        /// It exists already.
+        /// The object exists already.
         case exists
-        /// The value is malformed or not allowed there.
+        /// The value is malformed, or not allowed in this place.
         case invalid
-        /// A stated maximum is reached.
+        /// A defined maximum is reached.
         case limit
-        /// What it depends on is missing, such as a verified inbox.
+        /// A prerequisite is missing, such as a verified inbox.
         case unmet
-        /// Another change came first: the same again may succeed.
+        /// Another change came first: a repetition may succeed.
         case overtaken
     }
 
     package let code: Code
-    /// What happened; for a refusal, what is wrong and what to do, in one line. Contains no inbox address; only a refusal may
-    /// name anyone.
+    /// A description of the failure, in one line. For a refusal it says what is wrong and what to
+    /// do. It contains no inbox address, and only a refusal may name a user or team.
     package let message: String
-    /// What a server says is to be put right; nil where it does not say, and for files.
+    /// The fault to be fixed at the server; nil if the server does not name one, and for files.
     package internal(set) var serverFault: ServerFault?
 
     package static func temporary(_ code: Temporary, _ message: String) -> Self { Self(code: .temporary(code), message: message) }
@@ -84,7 +85,7 @@ package struct StoreFailure: Error, Sendable, Hashable, CustomStringConvertible 
 
     /// Whether the store may answer later.
     package var isTemporary: Bool { if case .temporary = code { true } else { false } }
-    /// Whether the store works, and declines the request.
+    /// Whether the store works, but refuses the request.
     package var isRefusal: Bool { if case .refused = code { true } else { false } }
 
     package static func == (first: Self, second: Self) -> Bool { first.code == second.code }

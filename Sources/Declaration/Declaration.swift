@@ -1,7 +1,7 @@
 // The configuration of teams, in one form for files and for the store, so that they can be compared. It contains no secret, key
 // or inbox.
 
-/// What a file states about something that may exist once.
+/// A statement of a file about something that may exist once.
 package enum Declared<Value: Sendable & Hashable>: Sendable, Hashable {
     /// Not stated: it stays unchanged.
     case unsaid
@@ -35,7 +35,7 @@ package struct DeclaredTeam: Sendable, Hashable {
     package var sources: Set<DeclaredSource>?
     /// How surely users must have signed in: `any`, `two_factor` or `passkey`.
     package var signInLevel: String?
-    /// By client_id.
+    /// The apps by client_id.
     package var apps: [String: DeclaredApp]?
     /// By name.
     package var lists: [String: DeclaredList]?
@@ -82,9 +82,9 @@ package struct DeclaredApp: Sendable, Hashable {
     package var isNonceRequired: Bool?
     package var redirectURIs: Set<String>?
     package var logoutURIs: Set<String>?
-    /// Where it is told that a session ended.
+    /// The URL that is notified when a session ends.
     package var backchannelLogoutURI: Declared<String>
-    /// That of its group; only at a primary app.
+    /// The endpoint of its group; only for a primary app.
     package var endpoint: Declared<DeclaredEndpoint>
     /// The name of the policy that decides for it; it takes precedence over its team's.
     package var policy: Declared<String>
@@ -104,7 +104,7 @@ package struct DeclaredApp: Sendable, Hashable {
     }
 }
 
-/// Where events go.
+/// The URL to which events go.
 package struct DeclaredEndpoint: Sendable, Hashable {
     package var url: String
     /// Whether http is accepted too.
@@ -157,7 +157,7 @@ package enum DeclaredItem: Sendable, Hashable, CustomStringConvertible {
     case endpoint(team: String, app: String?)
     case binding(team: String, app: String?)
 
-    /// As in `team juice: app com.example.juice: endpoint`.
+    /// For example `team juice: app com.example.juice: endpoint`.
     package var description: String {
         switch self {
         case .list(nil, let name): "list \(name)"
@@ -180,7 +180,7 @@ package enum DeclaredItem: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Declaration {
-    /// For people: omits empty sections of teams.
+    /// The declaration without empty sections of teams, for people.
     package var withoutEmptySections: Declaration {
         var result = self
         for (id, team) in teams ?? [:] {

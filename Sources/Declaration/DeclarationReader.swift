@@ -1,4 +1,5 @@
-// Files → a declaration: reports every fault with its file, line and nearest key, so that an author sees all of them at once.
+// Files → a declaration. Reports every fault with its file, line and nearest key, so that an author
+// sees all of them at once.
 
 import RiskPolicy
 import Yams
@@ -19,7 +20,7 @@ package enum DeclarationKeys {
     package static let policy = ["folder", "hash", "default"]
 }
 
-/// Reads files one after another; everything about one team is in one of them.
+/// Reads files one after another. All declarations about one team must be in one file.
 package struct DeclarationReader {
     /// The declaration read so far.
     package private(set) var declaration = Declaration()
@@ -43,7 +44,7 @@ package struct DeclarationReader {
         }
     }
 
-    /// Reports a fault of an item; if the item has no position, at that of the item that contains it.
+    /// Reports a fault of an item, at its position, or at that of the item that contains it.
     package func report(_ item: DeclaredItem, _ message: String) {
         var place: DeclaredItem? = item
         while let item = place, places[item] == nil { place = item.parent }
@@ -54,12 +55,12 @@ package struct DeclarationReader {
         faults.add(file.diagnostic(at: position, "\(item): \(message)"))
     }
 
-    /// The file and line of an item, as in `teams.yaml:12`; nil if it is in no file.
+    /// The file and line of an item, for example `teams.yaml:12`; nil if no file contains it.
     package func place(of item: DeclaredItem) -> String? {
         places[item].map { "\($0.file.name):\($0.position.line)" }
     }
 
-    /// The file of an item, by the name that was given.
+    /// The file of an item, by its given name.
     package func file(of item: DeclaredItem) -> String? { places[item]?.file.name }
 
     /// Throws the faults, if any.

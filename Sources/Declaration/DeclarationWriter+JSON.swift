@@ -1,4 +1,4 @@
-// A declaration as JSON, which is YAML too: postern apply reads either.
+// A declaration as JSON, which is also valid YAML: postern apply reads both.
 
 import RiskPolicy
 import Support

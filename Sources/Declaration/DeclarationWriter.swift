@@ -1,4 +1,5 @@
-// A declaration → YAML that reads back as the same declaration. Values that a new item has by default are left out.
+// A declaration → YAML that reads back as the same declaration. Default values of a new item are
+// left out.
 
 /// Writes a declaration.
 package struct DeclarationWriter {
@@ -120,7 +121,7 @@ package struct DeclarationWriter {
 
     private static func indent(_ depth: Int) -> String { String(repeating: "  ", count: depth) }
 
-    /// Plain if every reader of YAML, of any version, reads it as this text; otherwise in double quotes.
+    /// Plain if every YAML reader of any version reads it as this text; otherwise in double quotes.
     static func scalar(_ text: String) -> String {
         let words = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"]
         let isPlain =

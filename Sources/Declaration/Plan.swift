@@ -32,7 +32,7 @@ package struct PlannedChange: Sendable, Hashable {
 /// A conflict between a declaration and the present state.
 package struct PlanFault: Sendable, Hashable {
     package let item: DeclaredItem
-    /// One line, without the item.
+    /// In one line, without the item.
     package let message: String
 
     package init(item: DeclaredItem, message: String) { (self.item, self.message) = (item, message) }
@@ -46,7 +46,7 @@ package struct Plan: Sendable, Hashable {
     package let kept: [DeclaredItem]
     package let faults: [PlanFault]
 
-    /// Compares.
+    /// Compares two states.
     /// - Parameters:
     ///   - desired: in the store's normal form.
     ///   - present: the whole present state.
@@ -63,7 +63,7 @@ package struct Plan: Sendable, Hashable {
 
     package func count(_ kind: PlannedChange.Kind) -> Int { changes.count { $0.kind == kind } }
 
-    /// The changes in an order in which each finds what it needs: first removals, then items that others refer to, then the
+    /// The changes in the order in which they depend on each other: first removals, then items that others refer to, then the
     /// rest.
     package var steps: [PlannedChange] {
         changes.enumerated().sorted { ($0.element.phase, $0.offset) < ($1.element.phase, $1.offset) }.map(\.element)
@@ -80,7 +80,7 @@ extension PlannedChange {
         case (.remove, .app): return isGrouped ? 2 : 3
         case (.remove, .team): return 5
         case (.remove, .policy): return 5
-        // A policy that is being replaced may refer to it until then.
+        // A policy that is being replaced may refer to it until the replacement.
         case (.remove, .list(let team, _)): return team == nil ? 10 : 4
         case (_, .list(nil, _)): return 6
         case (_, .team): return 7

@@ -1,4 +1,4 @@
-// Faults that no single change shows: a declaration refers to items that do not exist.
+// Faults that are not visible in a single change: a declaration refers to items that do not exist.
 
 import CEL
 import RiskPolicy

@@ -1,17 +1,18 @@
-// The certificates that Postfix shows to servers sending to the relay, and that the HTTP API shows to its clients.
+// The certificates that Postfix shows to the servers that send to the relay, and that the HTTP API
+// shows to its clients.
 
 import Support
 
-/// A certificate as openssl(1) reads it.
+/// The facts that openssl(1) gives about a certificate.
 package struct CertificateFacts: Sendable, Hashable {
     package enum State: Sendable, Hashable {
-        /// Postfix names no certificate.
+        /// Postfix's configuration names no certificate.
         case notConfigured
-        /// The file cannot be read, or holds no certificate.
+        /// The file cannot be read, or contains no certificate.
         case unreadable(String)
-        /// Seconds since 1970 of its end, and whether it is for the host's name.
+        /// The end of its validity in seconds since 1970, and whether it is for the host's name.
         case valid(until: Int64, matchesHost: Bool)
-        /// No tool is available to read it.
+        /// No tool is available to read it; the text is the reason.
         case unknown(String)
     }
 
@@ -23,7 +24,7 @@ package struct CertificateFacts: Sendable, Hashable {
         self.state = state
     }
 
-    /// Days before the end; an automatic renewal should have happened long before.
+    /// Days before the end of validity; an automatic renewal should have happened long before.
     private static let warningDays: Int64 = 14
 
     /// The service that shows the certificate.

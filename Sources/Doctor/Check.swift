@@ -4,7 +4,7 @@ import Support
 
 /// The outcome of one check.
 package struct Check: Encodable, Sendable, Hashable {
-    /// Worst last.
+    /// In order, the worst last.
     package enum Verdict: String, Encodable, Sendable, Hashable, CaseIterable, Comparable {
         case ok, warning, broken
 
@@ -15,11 +15,11 @@ package struct Check: Encodable, Sendable, Hashable {
 
     package let name: CheckName
     package let verdict: Verdict
-    /// The result. Holds no inbox.
+    /// The result. Contains no inbox.
     package let sentence: String
     /// What to do; nil if there is nothing to fix.
     package let remedy: Remedy?
-    /// Whether the DNS gave no answer now, so that it is not known how things are.
+    /// Whether the DNS did not answer, so that the result is unknown.
     package let isUnanswered: Bool
 
     private init(
@@ -44,7 +44,7 @@ package struct Check: Encodable, Sendable, Hashable {
         Check(name, .warning, sentence, "try again later", isUnanswered: true)
     }
 
-    // Of what there is one of.
+    // For kinds of which there is only one check.
     package static func ok(_ kind: CheckKind, _ sentence: String) -> Check { ok(kind.alone, sentence) }
     package static func warning(_ kind: CheckKind, _ sentence: String, remedy: Remedy) -> Check {
         warning(kind.alone, sentence, remedy: remedy)
@@ -55,7 +55,7 @@ package struct Check: Encodable, Sendable, Hashable {
 }
 
 extension Check {
-    /// The same, where the commands of its remedy get these options too.
+    /// This check, with options added to the commands of its remedy.
     package func with(_ options: [String]) -> Check {
         Check(name, verdict, sentence, remedy?.with(options), isUnanswered: isUnanswered)
     }

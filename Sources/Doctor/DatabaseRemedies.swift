@@ -1,4 +1,4 @@
-// What to do about a database that cannot be used, by its cause.
+// Remedies for a database that cannot be used, by cause.
 
 import Database
 import Support

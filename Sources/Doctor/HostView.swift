@@ -1,4 +1,4 @@
-// Host names and addresses according to the DNS, for checks that view the relay from outside.
+// Host names and addresses according to the DNS, for checks that examine the relay from outside.
 
 import MailAuth
 import Support
@@ -30,17 +30,17 @@ enum HostAddresses {
     var list: [IPAddress] { if case .found(let list) = self { list } else { [] } }
 }
 
-/// The relay's host as others see it.
+/// The relay's host as other servers see it.
 package struct RelayHost: Sendable {
     /// Its name in HELO.
     package let heloName: String
-    /// The addresses it sends from, as others see them; empty if not known.
+    /// The addresses from which it sends, as other servers see them; empty if not known.
     package let addresses: [IPAddress]
     /// The addresses that receive its mail.
     let exchanges: [IPAddress]
-    /// Why its name has no address here: the DNS did not answer. Nil if it did.
+    /// The reason why the DNS did not answer for its name; nil if it did.
     let trouble: String?
-    /// The host that sends its mail for it; nil if it sends directly.
+    /// The host through which it sends its mail; nil if it sends directly.
     let relayhost: String?
 
     package init(heloName: String, addresses: [IPAddress]) {
@@ -55,11 +55,11 @@ package struct RelayHost: Sendable {
         self.relayhost = relayhost
     }
 
-    /// The host with the given addresses, or else those that the DNS has for its name.
+    /// The host with the given addresses. Without any, with those that the DNS has for its name.
     /// - Parameters:
-    ///   - given: addresses that it sends from, as text.
-    ///   - relayhost: the host that Postfix hands all mail to; nil if there is none. With one, the name's own addresses send
-    ///     nothing.
+    ///   - given: addresses from which it sends, as text.
+    ///   - relayhost: the host to which Postfix sends all mail; nil if there is none. With a
+    ///     relayhost, the name's own addresses send nothing.
     /// - Throws: `CheckInputError` for a text that is not an IP address.
     package static func find(
         heloName: String, given: [String], relayhost: String? = nil, resolver: any DNSResolver
@@ -75,7 +75,7 @@ package struct RelayHost: Sendable {
             exchanges: own.list + addresses, trouble: trouble, relayhost: relayhost)
     }
 
-    /// Whether the checks are possible at all.
+    /// Checks whether the other checks are possible at all.
     package func presence() -> Check {
         if let trouble {
             return .warning(
@@ -94,9 +94,10 @@ package struct RelayHost: Sendable {
             : .ok(.address, "\(relayhost ?? heloName) sends from \(addresses.map(\.description).joined(separator: ", "))")
     }
 
-    /// PTR = HELO, forward-confirmed: large providers check this first.
+    /// The PTR record must name the HELO name, and that name must lead back to the address: large
+    /// providers check this first.
     package func reverse(_ resolver: any DNSResolver) -> [Check] {
-        // The name of a relayhost is up to its operator.
+        // The operator of the relayhost decides on its name.
         guard relayhost == nil else { return [] }
         return addresses.map { address in
             let name = CheckKind.ptr.of("\(address)")

@@ -3,7 +3,7 @@
 import Glibc
 
 enum LocalAddresses {
-    /// In numbers, without those of one link alone.
+    /// In numeric form, without link-local addresses.
     static func all() -> [String] {
         var list: UnsafeMutablePointer<ifaddrs>?
         guard getifaddrs(&list) == 0 else { return [] }

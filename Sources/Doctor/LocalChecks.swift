@@ -1,4 +1,4 @@
-// Checks of this machine, based on facts that were gathered before, so that each case can be tested.
+// Checks of this machine. The facts are gathered before, so that each case can be tested.
 
 import Accounts
 import Database
@@ -14,44 +14,45 @@ package struct LocalFacts: Sendable {
         case trouble(String)
     }
 
-    /// What a part of the service did when it was asked.
+    /// The response of a part of the service.
     package enum Answer: Sendable, Hashable {
         case fine
-        /// It took the connection, and said nothing for some seconds.
+        /// It accepted the connection, and sent nothing for some seconds.
         case silent
         case trouble(String)
     }
 
     /// Whether configuration, key file and database can be used, and if not, why.
     package var configuration = Outcome.fine
-    /// The kind of that trouble; nil if it is of another kind.
+    /// The code of that error; nil if it has none.
     package var configurationFault: ConfigurationError.Code?
     package var keyFile = Outcome.fine
     package var database = Outcome.fine
-    /// Why the database cannot be used; nil if it can.
+    /// The reason why the database cannot be used; nil if it can.
     package var databaseFailure: StoreFailure?
-    /// Files that the user of the service cannot read, with its name.
+    /// Files that the service's user cannot read, with the user's name.
     package var unreadable: [(path: String, user: String)] = []
-    /// The key file that other users can read; nil if they cannot.
+    /// The key file if other users can read it; nil if they cannot.
     package var openKeyFile: String?
     /// Files beside the database that other users can read.
     package var openFiles: [String] = []
-    /// The database's folder, if everyone may replace its files; nil if not.
+    /// The database's folder if every user may replace its files; nil if not.
     package var openFolder: String?
-    /// Whether nothing is at the database's path; false for a server.
+    /// Whether the file of the database does not exist; false for a server.
     package var isDatabaseMissing = false
-    /// Whether a folder is at its path.
+    /// Whether its path is a folder.
     package var isDatabaseFolder = false
     /// Migrations that the database lacks.
     package var pendingMigrations: [String] = []
-    /// Relay domains with addresses that the configuration does not name, in words; nil for none.
+    /// Relay domains that have addresses, but are not in the configuration, in words; nil for none.
     package var lostDomains: String?
-    /// Permission bits of the database file; nil where unknown.
+    /// Permission bits of the database file; nil if unknown.
     package var databaseMode: UInt32?
     /// The file, or the server's URL without its password.
     package var databasePath = ""
     package var isOnServer = false
-    /// The file system of another machine that the file is on; nil for a disk of this one, and for a server.
+    /// The network file system that the file is on; nil for a disk of this machine, and for a
+    /// server.
     package var databaseElsewhere: NetworkFileSystem?
     /// Free and total octets on the database's disk; nil if unknown.
     package var freeOctets: UInt64?
@@ -64,19 +65,22 @@ package struct LocalFacts: Sendable {
     /// The newest time in the audit; nil if there is none.
     package var newestChange: Int64?
     package var hasOperatorAddress = true
-    /// Whether users reach their page.
+    /// Whether users can reach their page.
     package var hasUserPage = true
-    /// Where the HTTP API listens, and whether it answers there; nil if there is no API, or it listens on any free port.
+    /// The address of the HTTP API, and whether it answers there; nil if there is no API, or it
+    /// listens on any free port.
     package var http: (address: String, outcome: Answer)?
-    /// Where copies of messages are submitted, and whether that is Postfix; nil if this is off, or no server listens there.
+    /// The address to which message copies are submitted, and whether Postfix listens there; nil if
+    /// this is off, or no server listens there.
     package var copies: (address: String, outcome: Answer)?
     /// Problems of the policies in force, one line each; nil if the policies could not be read.
     package var policyProblems: [String]?
-    /// Damage that the database engine reports in the file, one line each; nil if it could not be asked.
+    /// Damage that the database engine reports in the file, one line each; nil if the engine could
+    /// not check it.
     package var damage: [String]?
     /// The size of the file, and the largest size that is examined, in octets; nil if the file was examined.
     package var unchecked: (size: Int64, limit: Int64)?
-    /// Whether this machine's clock is synchronized; nil if nothing on this machine knows.
+    /// Whether this machine's clock is synchronized; nil if no program on this machine knows.
     package var isClockKept: Bool?
     /// The hosts whose clocks differ; nil if none do.
     package var clockSkew: String?
@@ -84,22 +88,23 @@ package struct LocalFacts: Sendable {
     package var removals: [String] = []
     /// Streams without delivery because their receivers are private.
     package var receivers: [Trouble] = []
-    /// Events that nothing sends now, of each team.
+    /// Events of each team that Postern gave up.
     package var parkedEvents: [Trouble] = []
-    /// Hosts that use another policy than the active one, because that one does not load there, one line each.
+    /// Hosts that use another policy than the active one, because the active one does not load
+    /// there, one line each.
     package var policyRefusals: [String] = []
 
     package init() {}
 }
 
 package enum LocalChecks {
-    /// Octets of free space; with less, the database is expected to run out of space soon.
+    /// Octets of free space below which the database is expected to run out of space soon.
     package static let tightDisk: UInt64 = 500 << 20
-    /// Octets of free space; with less, the next checkpoint may fail.
+    /// Octets of free space below which the next checkpoint may fail.
     package static let fullDisk: UInt64 = 50 << 20
     /// Seconds that the clocks of several hosts may differ.
     package static let clockLeeway: Int64 = 300
-    /// The earliest plausible time, since this program did not exist before: 2026-01-01.
+    /// The earliest plausible time: 2026-01-01. This program did not exist before.
     package static let earliestTime: Int64 = 1_767_225_600
 
     package static func judge(_ facts: LocalFacts) -> [Check] {
@@ -111,13 +116,14 @@ package enum LocalChecks {
             + facts.parkedEvents.map { .warning(.parkedEvents, $0.sentence, remedy: $0.remedy) }
     }
 
-    /// What the service needs before it can start.
+    /// The checks that the service must pass before it can start.
     static func ofStore(_ facts: LocalFacts) -> [Check] {
         [configuration(facts), keyFile(facts)].compactMap { $0 } + serviceUser(facts) + database(facts) + policy(facts)
             + [disk(facts)].compactMap { $0 }
     }
 
-    /// What a reload needs: that a disk is full or a certificate has expired is no reason to keep the old configuration.
+    /// The checks that a reload must pass. A full disk or an expired certificate is not a reason to
+    /// keep the old configuration.
     static func ofReload(_ facts: LocalFacts) -> [Check] { [configuration(facts), relayDomains(facts)].compactMap { $0 } }
 
     private static func relayDomains(_ facts: LocalFacts) -> Check? {
@@ -138,7 +144,7 @@ package enum LocalChecks {
         switch fault {
         case .missing?: "name the file with --config or POSTERN_CONFIG; a new installation begins with postern init"
         case .notPermitted?: "run this as root, or as the user that postern serve runs as"
-        default: "correct what it names; \(.listKeys) prints every key and what it accepts"
+        default: "correct the named value; \(.listKeys) prints every key and its accepted values"
         }
     }
 
@@ -221,14 +227,14 @@ package enum LocalChecks {
         return checks
     }
 
-    /// Whoever reaches the milter's socket can ask which addresses exist.
+    /// Anyone who can reach the milter's socket can find out which addresses exist.
     static func exposure(_ facts: LocalFacts) -> Check? {
         guard facts.configuration == .fine, case .tcp(let host, let port)? = MilterSocket(facts.socket),
             ListenAddress(host.utf8.contains(UInt8(ascii: ":")) ? "[\(host)]:\(port)" : "\(host):\(port)")?.isLoopback == false
         else { return nil }
         return .warning(
             .milter,
-            "milter.socket is \(facts.socket), which other machines may reach: whoever connects can ask which addresses exist",
+            "milter.socket is \(facts.socket), which other machines may reach: anyone who connects can find out which addresses exist",
             remedy: "write inet:8891@127.0.0.1 or unix:/path, and restart postern serve")
     }
 
@@ -253,17 +259,17 @@ package enum LocalChecks {
         case .fine: .ok(.filter, "a milter answers at \(facts.socket)")
         case .silent:
             .broken(
-                .filter, "postern serve runs and does not answer at \(facts.socket). Mail waits at its senders meanwhile",
+                .filter, "postern serve runs and does not answer at \(facts.socket). Mail waits at its senders",
                 remedy: "restart postern serve; its log before that says what it was doing")
         case .trouble(let what):
             .broken(
-                .filter, "\(facts.socket): \(what). Mail waits at its senders meanwhile",
+                .filter, "\(facts.socket): \(what). Mail waits at its senders",
                 remedy: "start postern serve; its log says what prevents it from running")
         }
     }
 
     private static func copies(_ facts: LocalFacts) -> Check? {
-        // Postfix waits for the milter there too.
+        // Postfix waits for the milter there too, so a silent milter would make this check fail.
         guard let copies = facts.copies, facts.filter != .silent else { return nil }
         return switch copies.outcome {
         case .fine: .ok(.copies, "Postfix accepts copies of messages at \(copies.address)")
@@ -293,11 +299,11 @@ package enum LocalChecks {
         case .fine: .ok(.http, "the HTTP API answers at \(http.address)")
         case .silent:
             .broken(
-                .http, "\(http.address) accepts connections and does not answer. Teams get no decisions meanwhile",
+                .http, "\(http.address) accepts connections and does not answer. Teams get no decisions",
                 remedy: "restart postern serve; its log before that says what it was doing")
         case .trouble(let what):
             .broken(
-                .http, "\(http.address): \(what). Teams get no decisions meanwhile",
+                .http, "\(http.address): \(what). Teams get no decisions",
                 remedy: "start postern serve, or check its log; set http.listen: off if no HTTP API is wanted")
         }
     }
@@ -357,14 +363,14 @@ package enum LocalChecks {
         return facts.hasOperatorAddress
             ? .ok(.postmaster, "mail to postmaster and abuse reaches the operator")
             : .broken(
-                .postmaster, "no one gets the mail to postmaster and abuse, which RFC 5321 and RFC 2142 require",
+                .postmaster, "mail to postmaster and abuse reaches no one, but RFC 5321 and RFC 2142 require it",
                 remedy: "set operator_address in postern.yaml")
     }
 
     private static func userPage(_ facts: LocalFacts) -> Check? {
         guard facts.configuration == .fine, !facts.hasUserPage else { return nil }
         return .warning(
-            .userPage, "users cannot confirm an inbox themselves: there is no page at which they enter the code",
+            .userPage, "users cannot confirm an inbox themselves: no page is configured on which they can enter the code",
             remedy:
                 "set http.listen and http.public_url, or enter the codes that users give you: \(.confirmInbox)"
         )

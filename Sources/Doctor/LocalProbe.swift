@@ -1,4 +1,4 @@
-// Gathers the facts about this machine that LocalChecks judges.
+// Gathers the facts about this machine that LocalChecks evaluates.
 
 import Database
 import Accounts
@@ -13,11 +13,14 @@ import Relay
 import Support
 
 package enum LocalProbe {
-    /// The largest database, in octets, that is examined: about ten seconds of work, or one second before a start.
+    /// The largest database, in octets, that is checked for damage: about ten seconds of work, or
+    /// one second before a start.
     private static let (checkedOctets, checkedBeforeStart): (Int64, Int64) = (4 << 30, 256 << 20)
 
-    /// Checks everything. Nothing is migrated; one row is written, to see whether the store accepts changes.
-    /// - Parameter isBeforeStart: whether the running service is not asked, and only a small database is examined.
+    /// Gathers all facts. Migrates nothing, and writes one row, to see whether the store accepts
+    /// changes.
+    /// - Parameter isBeforeStart: whether to leave out the running service, and to check only a
+    ///   small database for damage.
     package static func gather(
         flag: String?, environment: [String: String], set: [String], now: Int64, isBeforeStart: Bool = false
     ) -> LocalFacts {
@@ -86,11 +89,12 @@ package enum LocalProbe {
             }
             let folder = (path as NSString).deletingLastPathComponent
             var folderStatus = stat()
-            // With the sticky bit, no one may replace the files of others.
+            // With the sticky bit, no user may replace the files of others.
             if stat(folder, &folderStatus) == 0, folderStatus.st_mode & 0o002 != 0, folderStatus.st_mode & 0o1000 == 0 {
                 facts.openFolder = folder
             }
-            // A link leads to where the file is; before there is one, its folder says where it will be.
+            // A link leads to the file's place. If the file does not exist yet, its folder is the
+            // place.
             facts.databaseElsewhere = NetworkFileSystem(of: path) ?? NetworkFileSystem(of: folder)
             if let space = DiskSpace(of: folder) {
                 (facts.freeOctets, facts.totalOctets) = (space.free, space.total)
@@ -101,17 +105,17 @@ package enum LocalProbe {
             defer { try? database.close() }
             try Migrator().requireBegun(database)
             facts.pendingMigrations = try Migrator().pending(database)
-            // Even a change of no row needs the right to write.
+            // A change that affects no row still needs the right to write.
             _ = try database.write(.relaxed) { connection throws(StoreFailure) in
                 try connection.run("DELETE FROM schema_migrations WHERE version < 0", [])
             }
             guard facts.pendingMigrations.isEmpty else { return }
-            // Changing a row needs space on the disk as well.
+            // A change of a row also needs space on the disk.
             try database.checkWritable(now: now)
             guard let keys else { return }
             let checked = Result { () throws(StoreFailure) in try Store.checkKeys(keys, of: database) }
             if case .failure(let failure) = checked, failure.code == .permanent(.unsealing) {
-                // The database is well, and nothing can be read in it.
+                // The database works, but no sealed value can be read without the keys.
                 facts.keyFile = .trouble("\(configuration.keyFilePath): \(failure)")
                 return
             }
@@ -124,7 +128,7 @@ package enum LocalProbe {
             facts.removals = try StatusReport.removals(store, now)
             facts.receivers = try StatusReport.receivers(store)
             facts.parkedEvents = try StatusReport.parkedEvents(store)
-            // PostgreSQL has no such check for clients; its tool is pg_amcheck.
+            // PostgreSQL has no such check for clients; its tool for this is pg_amcheck.
             if facts.unchecked == nil, configuration.database.path != nil {
                 facts.damage = try database.values("PRAGMA quick_check(5)", String.self).filter { $0 != "ok" }
             }
@@ -150,11 +154,12 @@ extension LocalProbe {
         return ClockSkew.complaint([(here, try ClockSkew.measure(store.database))] + others)
     }
 
-    /// Policies that are missing or do not load with this program, and hosts that use another policy than they should.
+    /// Policies in force that are missing or do not load with this program, and hosts that use
+    /// another policy than the active one.
     private static func policyProblems(_ store: Store) throws -> [String] {
         let arrangement = try store.policies.arrangement()
         var problems =
-            arrangement.standard == nil ? ["there is no default policy for teams that have no policy of their own"] : []
+            arrangement.standard == nil ? ["no default policy is active for teams without their own policy"] : []
         for named in arrangement.policies {
             do {
                 _ = try LoadedPolicy(store.policies.policy(hash: named.hash))
@@ -168,7 +173,7 @@ extension LocalProbe {
 
 /// Whether chrony, systemd-timesyncd or another program synchronizes the clock.
 enum ClockKeeper {
-    /// Nil if none of them can be asked.
+    /// Nil if no such program answers.
     static func ask() -> Bool? {
         if let text = run("chronyc", ["-n", "tracking"]),
             let line = text.split(separator: "\n").first(where: { $0.hasPrefix("Leap status") })
@@ -192,9 +197,9 @@ enum ClockKeeper {
     }
 }
 
-/// Checks whether a milter answers on a socket.
+/// Checks whether a milter answers at a socket.
 package enum MilterProbe {
-    /// Seconds to wait for connection and answer: a slower milter would hold up mail too.
+    /// Seconds to wait for connection and answer: a slower milter would delay mail too.
     private static let timeout = 5
 
     /// Opens a session as Postfix does, offering every action and protocol step, and ends it after the milter's answer.
@@ -233,7 +238,8 @@ package enum MilterProbe {
         return .fine
     }
 
-    /// Asks the HTTP API for /readyz; if it is encrypted, checks only whether a server listens.
+    /// Requests /readyz from the HTTP API. If it is encrypted, checks only whether a server
+    /// listens.
     static func askHTTP(_ listen: ListenAddress, isEncrypted: Bool) -> LocalFacts.Answer {
         let host = ["0.0.0.0": "127.0.0.1", "::": "::1"][listen.host] ?? listen.host
         let descriptor = connectInternet(host, UInt16(clamping: listen.port))
@@ -252,12 +258,14 @@ package enum MilterProbe {
         return status == "200" ? .fine : .trouble("it answers /readyz with \(status)")
     }
 
-    /// Checks which user runs the smtpd for copies; nil if no server listens, which the check of Postfix reports.
+    /// Finds the user that runs the smtpd for copies; nil if no server listens, which the check of
+    /// Postfix reports.
     static func askCopies(_ smtpd: ListenAddress, _ peers: MilterPeers) -> LocalFacts.Answer? {
         let descriptor = connectInternet(smtpd.host, UInt16(clamping: smtpd.port))
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        // Until the server has sent its greeting, it may not have accepted the connection, which then belongs to no process.
+        // Before the server sends its greeting, it may not have accepted the connection, which then
+        // belongs to no process.
         var greeting: UInt8 = 0
         let count = recv(descriptor, &greeting, 1, 0)
         guard count == 1 else {
@@ -315,7 +323,8 @@ package enum MilterProbe {
         return kept(descriptor, connect(descriptor, first.pointee.ai_addr, first.pointee.ai_addrlen))
     }
 
-    /// The descriptor if the connection was made. Otherwise closes it, and keeps the `errno` of the attempt.
+    /// The descriptor if the connection succeeded. Otherwise closes it, and keeps the `errno` of
+    /// the attempt.
     private static func kept(_ descriptor: Int32, _ result: Int32) -> Int32 {
         guard result != 0 else { return descriptor }
         let code = errno

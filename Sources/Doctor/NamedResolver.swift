@@ -1,14 +1,14 @@
-// Names the servers that were asked when the DNS gives no answer.
+// Names the queried servers in the error when the DNS does not answer.
 
 import MailAuth
 import Support
 
-/// A resolver whose failures name the servers that were asked.
+/// A resolver whose failures name the servers that were queried.
 package struct NamedResolver: DNSResolver {
     private let base: any DNSResolver
     private let servers: String
 
-    /// - Parameter servers: their names for people, as in `127.0.0.1:53`.
+    /// - Parameter servers: their names for people, for example `127.0.0.1:53`.
     package init(_ base: any DNSResolver, servers: String) {
         self.base = base
         self.servers = servers
@@ -20,8 +20,8 @@ package struct NamedResolver: DNSResolver {
         return .temporaryFailure("\(reason) (asked \(servers))")
     }
 
-    /// Asks for names until one query is answered, even by "there is none".
-    /// - Returns: nil if one was answered: the servers are there.
+    /// Queries names until one query is answered, even with "no such name".
+    /// - Returns: nil if a query was answered: then the servers work.
     package func silence(_ names: [String]) -> Check? {
         var reason: String?
         for name in names {

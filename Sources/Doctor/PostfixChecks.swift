@@ -7,7 +7,7 @@ import Support
 package struct PostfixFacts: Sendable {
     /// A setting that differs.
     package struct Difference: Sendable {
-        /// `name`, or `service/type/name` of master.cf.
+        /// `name`, or `service/type/name` in master.cf.
         package let name: String
         package let present: String
         package let needed: String
@@ -21,38 +21,40 @@ package struct PostfixFacts: Sendable {
         }
     }
 
-    /// Why Postfix could not be asked; nil if it answered.
+    /// The reason why Postfix's configuration could not be read; nil if it was read.
     package var trouble: String?
     package var directory = ""
-    /// Whether it runs; nil if that cannot be determined.
+    /// Whether Postfix runs; nil if that cannot be determined.
     package var isRunning: Bool?
-    /// The host that it hands all mail to; empty if it delivers directly.
+    /// The host to which Postfix sends all mail; empty if it delivers directly.
     package var relayhost = ""
     package var differences: [Difference] = []
     /// Whether the header check that reduces Postfix's own Received is in place.
     package var hasHeaderCheck = true
-    /// Ways past the milter, in words.
+    /// Ways by which mail bypasses the milter, in words.
     package var bypasses: [String] = []
     /// Messages in the queue for addresses at a relay domain; nil if the queue cannot be read.
     package var parked: Int?
-    /// Why the queue cannot be read.
+    /// The reason why the queue cannot be read.
     package var queueTrouble: String?
-    /// Postfix's own user has no access to the milter's socket: what is wrong, and the setting that fixes it.
+    /// Set if Postfix's own user has no access to the milter's socket: the problem, and the setting
+    /// that fixes it.
     package var ownerTrouble: Trouble?
-    /// Other milters that Postfix asks and that do not answer: the parameter, the milter, and what happened.
+    /// Other milters of Postfix's configuration that do not answer: the parameter, the milter, and
+    /// the error.
     package var silentMilters: [(parameter: String, milter: String, trouble: String)] = []
-    /// Conflicts that only the operator can resolve.
+    /// Conflicts between settings that only the operator can resolve.
     package var conflicts: [String] = []
 
     package init() {}
 }
 
 package enum PostfixChecks {
-    /// How to fix the problems that a plan can fix.
+    /// The remedy for the problems that a plan can fix.
     private static func remedy(_ facts: PostfixFacts) -> Remedy {
         "run \(.applySettings, postfix: facts.directory), then \(.reloadPostfix, postfix: facts.directory)"
     }
-    /// More settings than an operator would change by hand.
+    /// More settings than this are too many to change by hand.
     private static let manySettings = 10
 
     private static func notAttached(_ facts: PostfixFacts) -> Check {
@@ -62,7 +64,7 @@ package enum PostfixChecks {
                 + "settings differ", remedy: "\(.showSettings, postfix: facts.directory) shows them; " + remedy(facts))
     }
 
-    /// Without these settings an inbox can leave, or mail can pass without being rewritten.
+    /// Without these settings an inbox could leave, or mail could pass without being rewritten.
     private static let leaking: Set<String> = [
         "non_smtpd_milters", "internal_mail_filter_classes", "smtpd_milters", "milter_default_action",
         "smtpd_discard_ehlo_keywords",
@@ -77,7 +79,7 @@ package enum PostfixChecks {
                     remedy: "name its configuration with --config-directory, or skip this part with --skip postfix")
             ]
         }
-        // Before the set-up, every setting differs: that is one thing to do.
+        // Before the set-up every setting differs, so one check reports all of them.
         let isAttached = facts.differences.count <= manySettings || !facts.differences.contains { $0.name == "smtpd_milters" }
         var checks =
             !isAttached
@@ -130,7 +132,7 @@ package enum PostfixChecks {
                 ))
         }
         if facts.isRunning == false {
-            // Put first: while Postfix does not run, its settings do not matter.
+            // First, because the settings do not matter while Postfix does not run.
             checks.insert(
                 .broken(
                     .postfixService, "Postfix (\(facts.directory)) is not running: no mail comes in and none leaves",

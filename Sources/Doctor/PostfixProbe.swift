@@ -17,7 +17,8 @@ package struct PostfixProbe {
         self.configuration = configuration
     }
 
-    /// - Returns: the facts, the certificates, and Postfix's name in HELO, which is nil if Postfix could not be asked.
+    /// - Returns: the facts, the certificates, and Postfix's name in HELO, which is nil if
+    ///   Postfix's configuration could not be read.
     package func gather() -> (PostfixFacts, [CertificateFacts], heloName: String?) {
         var facts = PostfixFacts()
         guard let socket = MilterSocket(configuration.milter.socket) else {
@@ -52,7 +53,7 @@ package struct PostfixProbe {
         }
     }
 
-    /// Milters beside ours that do not answer, each once.
+    /// Other milters that do not answer, each once.
     private static func silentMilters(
         _ postfix: PostfixConfiguration, besides ours: String
     ) -> [(parameter: String, milter: String, trouble: String)] {
@@ -60,7 +61,8 @@ package struct PostfixProbe {
         return ["smtpd_milters", "non_smtpd_milters"].flatMap { parameter in
             postfix.milters(of: parameter).compactMap { name -> (parameter: String, milter: String, trouble: String)? in
                 guard seen.insert(name).inserted else { return nil }
-                // Postfix takes a path from its queue directory where it is relative, and in its chroot.
+                // Postfix resolves a relative path from its queue directory, and every path inside
+                // its chroot.
                 let path = name.hasPrefix("unix:") ? String(name.dropFirst("unix:".count)) : nil
                 let queue = postfix.expanded["queue_directory"] ?? ""
                 let places = path.map { ["unix:\(queue)/\($0)"] + ($0.hasPrefix("/") ? [name] : []) } ?? [name]
@@ -77,7 +79,7 @@ package struct PostfixProbe {
         }
     }
 
-    /// Why mail that comes in would pass no milter of ours; nil where it passes Postern.
+    /// The reason why incoming mail does not pass our milter; nil if it passes Postern.
     package func milterTrouble() -> String? {
         let (facts, _, _) = gather()
         if let trouble = facts.trouble { return "Postfix's settings cannot be read: \(trouble)" }
@@ -87,24 +89,28 @@ package struct PostfixProbe {
         }
     }
 
-    /// Where other servers bring their mail to this Postfix, those on loopback left out.
+    /// The addresses at which this Postfix accepts mail from other servers, except those on
+    /// loopback.
     package func incomingDoors() throws -> [IncomingDoor] {
         guard let socket = MilterSocket(configuration.milter.socket) else { return [] }
         return try PostfixConfiguration.read(directory: directory).incomingDoors(
             of: LocalAddresses.all(), besides: configuration.fanOut?.text, socket: socket.postfixName)
     }
 
-    /// The port to which Postfix sends mail that stays at a relay domain, if it is on this machine.
+    /// The port to which Postfix sends mail that the probe captures at a relay domain, if it is on
+    /// this machine.
     package func capturePort(of address: String) throws -> UInt16? {
         try DeadEndTransport.port(of: address, in: PostfixConfiguration.read(directory: directory))
     }
 
-    /// How often the queue is checked: a message deleted during delivery may leave a bounce behind a moment later.
+    /// The number of checks of the queue: a message deleted during delivery may leave a bounce
+    /// behind a moment later.
     private static let queueLooks = 5
     /// Seconds between two checks.
     private static let queuePause = 1.0
 
-    /// Deletes messages from the queue that are only for such recipients, and their bounces; returns how many.
+    /// Deletes messages from the queue whose recipients are all the probe's, and their bounces;
+    /// returns how many.
     package func clearQueue(of isOurs: (String) -> Bool) throws -> Int {
         var count = 0
         for look in 0..<Self.queueLooks {
@@ -127,7 +133,7 @@ package struct PostfixProbe {
             .filter { $0 != "none" }
         guard !paths.isEmpty else { return [CertificateFacts(path: "", state: .notConfigured)] }
         let host = postfix.expanded["myhostname"] ?? configuration.hostname
-        // A file in smtpd_tls_chain_files may hold only a key.
+        // A file in smtpd_tls_chain_files may contain only a key.
         let facts = Set(paths).sorted().map { Self.certificate($0, host: host) }
         let certificates = facts.filter { if case .unreadable = $0.state { false } else { true } }
         return certificates.isEmpty ? facts : certificates

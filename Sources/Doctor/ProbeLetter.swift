@@ -1,4 +1,4 @@
-// The messages that doctor sends to itself, and how it recognizes them.
+// The test messages of the doctor, and the functions that recognize them.
 
 import Foundation
 import InternetMessage
@@ -19,7 +19,8 @@ struct ProbeLetter {
     /// The HELO name of the probe user's machine: no outgoing message may contain it.
     static func helo(_ nonce: String) -> String { "laptop-\(nonce).\(ProbeIdentity.userDomain)" }
 
-    /// A reply as a user's mail program writes it: with the user's own address everywhere programs put it.
+    /// A reply as a user's mail program writes it, with the user's own address in every place where
+    /// programs write it.
     func reply(to reverse: AddrSpec) -> [UInt8] {
         message(
             [
@@ -44,15 +45,16 @@ struct ProbeLetter {
             ], "This is postern doctor looking at its own relay.")
     }
 
-    /// Whether this is the reply, after the relay.
+    /// Whether this is the reply, after the relay rewrote it.
     func isReply(_ message: CapturedMessage) -> Bool { Self.contains(message.data, "Re: postern doctor \(nonce)") }
 
-    /// Whether this is the bounce of the forward, either rebuilt by the relay or as Postfix writes it.
+    /// Whether this is the bounce of the forward, rebuilt by the relay or as Postfix writes it.
     func isReport(_ message: CapturedMessage) -> Bool {
         !isReply(message) && Self.contains(message.data, nonce) && message.mail.hasPrefix("<>")
     }
 
-    /// Whether this is the forward itself, still for the address that it was sent to: no milter rewrote it.
+    /// Whether this is the forward itself, still with its original recipient: then no milter
+    /// rewrote it.
     func isForward(_ message: CapturedMessage, to relay: AddrSpec) -> Bool {
         Self.contains(message.data, "forward.\(nonce)@")
             && message.recipients.contains {
@@ -77,14 +79,14 @@ struct ProbeLetter {
         return Array((lines.joined(separator: "\r\n") + "\r\n").utf8)
     }
 
-    /// Whether the octets hold a text, compared case-insensitively.
+    /// Whether the octets contain a text, compared case-insensitively.
     static func contains(_ octets: [UInt8], _ text: String) -> Bool {
         let lower = octets.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
         return Data(lower).range(of: Data(text.lowercased().utf8)) != nil
     }
 }
 
-/// Judges whether the captured mail reveals the user.
+/// Decides whether the captured mail reveals the user.
 struct ProbeJudgement {
     let identity: ProbeIdentity
     let reverse: AddrSpec
@@ -127,7 +129,8 @@ struct ProbeJudgement {
         let name = CheckKind.probeBounce
         guard case .arrived(let message) = result else { return missing(result, name, "bounce") }
         guard !isPast(message, [relay.wireForm]) else { return unfiltered(name, "forward") }
-        // A return path that is still there was not rewritten: the report bypassed the milter.
+        // A return path that is still in the message was not rewritten: the report bypassed the
+        // milter.
         let isOurs = message.recipients.allSatisfy {
             CaptureServer.address($0).lowercased() == identity.team.wireForm.lowercased()
         }

@@ -1,4 +1,4 @@
-// Sends messages that passed no milter through Postfix again, this time through the milters.
+// Sends messages that passed no milter to Postfix again, this time through the milters.
 
 import Accounts
 import Database
@@ -9,13 +9,14 @@ import Relay
 import RelayCore
 import Mail
 
-/// Sends waiting messages to Postfix, and deletes from its queue what it accepted.
+/// Sends waiting messages to Postfix, and deletes from its queue those that it accepted.
 package struct QueueResend {
-    /// What became of a message.
+    /// The outcome for a message.
     package enum Outcome: Sendable {
-        /// Postfix accepted it for all recipients, and the old one is deleted.
+        /// Postfix accepted it for all recipients, and the old message is deleted.
         case sent
-        /// It stays in the queue: whom Postfix accepted it for, and why not for the others.
+        /// It stays in the queue: the recipients for which Postfix accepted it, and the reasons for
+        /// the others.
         case kept(accepted: [String], [(recipient: String, reason: String)])
     }
 
@@ -28,7 +29,7 @@ package struct QueueResend {
     private let now: @Sendable () -> Int64
 
     /// - Parameters:
-    ///   - host: where Postfix accepts mail, with its milters.
+    ///   - host: the host at which Postfix accepts mail with its milters.
     /// - Returns: nil if the token keys cannot be used.
     package init?(
         _ configuration: Configuration, keys: KeyRing, host: String, port: UInt16, directory: String,
@@ -42,9 +43,9 @@ package struct QueueResend {
         submission = SMTPSubmission(host: host, port: port, helo: configuration.hostname)
     }
 
-    /// Throws where Postfix's tools fail: the message is in the queue then.
+    /// Throws if Postfix's tools fail: then the message is still in the queue.
     package func send(_ message: WaitingMessage) throws -> Outcome {
-        // So that Postfix neither returns nor delivers it meanwhile.
+        // Held in the queue, so that Postfix neither returns nor delivers it in the meantime.
         if !message.isHeld { try PostfixQueue.hold(message, true, directory: directory) }
         var isDeleted = false
         defer { if !isDeleted, !message.isHeld { try? PostfixQueue.hold(message, false, directory: directory) } }
@@ -65,13 +66,14 @@ package struct QueueResend {
         return .sent
     }
 
-    /// Whether an address of Postfix's queue is at a relay domain. Anyone can have written it: compared as octets.
+    /// Whether an address in Postfix's queue is at a relay domain. Compared as octets, because
+    /// anyone can have written it.
     package static func isAtRelay(_ address: AddrSpec, _ configuration: Configuration) -> Bool {
         let domain = Array(address.asciiDomain.utf8)
         return configuration.relayDomains.contains { domain.elementsEqual($0.utf8) }
     }
 
-    /// Why Postfix does not accept a message for a recipient; nil if it does.
+    /// The reason why Postfix does not accept a message for a recipient; nil if it does.
     private func refusal(
         _ content: [UInt8], from sender: String, to recipient: String, _ client: PostfixQueue.Client
     ) -> String? {
@@ -90,7 +92,8 @@ package struct QueueResend {
         }
     }
 
-    /// By the smtpd for copies, in the name of the client that the message came from: SPF is judged for it.
+    /// As `refusal`, from the smtpd for copies. The message has the address of its original client,
+    /// so SPF is evaluated for that client.
     private func refusal(
         _ content: [UInt8], from sender: String, to recipient: String, _ client: PostfixQueue.Client, at smtpd: ListenAddress
     ) throws(SubmissionFailure) -> String? {

@@ -1,4 +1,5 @@
-// A relay domain as others see it: MX, SPF, DKIM, DMARC. Judges DNS answers; the caller passes the resolver.
+// A relay domain as other servers see it: MX, SPF, DKIM, DMARC. Evaluates DNS answers; the caller
+// passes the resolver.
 
 import Accounts
 import Relay
@@ -22,7 +23,7 @@ package struct RelayDomainChecks {
     package let host: RelayHost
     /// The keys of this domain that are not retired.
     package let keys: [Key]
-    /// Local parts at relay domains that reach the operator, lower case.
+    /// Local parts at relay domains whose mail reaches the operator, in lower case.
     package let localParts: Set<String>
     /// All relay domains.
     package let relayDomains: [String]
@@ -54,7 +55,7 @@ package struct RelayDomainChecks {
     // MARK: MX
 
     package func mx() -> [Check] {
-        // Reported once, by the check of the host.
+        // The check of the host reports this once.
         guard host.trouble == nil else { return [] }
         let name = CheckKind.mx.of(domain)
         let remedy: Remedy = "publish: \(domain). IN MX 10 \(host.heloName)."
@@ -110,7 +111,7 @@ package struct RelayDomainChecks {
     /// SPF of the HELO name, which is checked for mail with the null sender. The same for all domains.
     package func helo() -> [Check] {
         guard !host.addresses.isEmpty, host.relayhost == nil else { return [] }
-        // The addresses of the name itself need not be listed.
+        // If all addresses are those of the name itself, the mechanism `a` is enough.
         let own = HostAddresses.of(host.heloName, resolver).list
         let isOfItsName = host.addresses.allSatisfy(own.contains)
         return [
@@ -138,7 +139,8 @@ package struct RelayDomainChecks {
             }
         }
         let others = SMTPClientIdentity(address: "192.0.2.255", helo: host.heloName, mailFrom: mailFrom)
-        // 192.0.2.0/24 belongs to no one (RFC 5737): a record that passes it passes every address.
+        // 192.0.2.0/24 belongs to no one (RFC 5737): a record that passes an address of it passes
+        // every address.
         if SPF.check(client: others, resolver: resolver).result == .pass {
             return bad("SPF of \(subject) passes for every address on the Internet")
         }
@@ -256,7 +258,7 @@ package struct RelayDomainChecks {
         }
     }
 
-    /// Checks whether the reports that rua asks for reach someone.
+    /// Checks whether the reports that the rua tag requests reach a mailbox.
     private func reports(_ record: DMARCRecord, at: String) -> [Check] {
         let name = CheckKind.dmarcReports.of(domain)
         guard !record.aggregateReports.isEmpty else {

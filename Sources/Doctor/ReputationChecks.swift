@@ -1,22 +1,24 @@
-// The reputation of this host: block lists that the operator names, and whether it suddenly sends much more mail.
+// The reputation of this host: block lists that the operator names, and sudden increases of its
+// mail.
 
 import Decisions
 import MailAuth
 import Support
 
 package enum ReputationChecks {
-    /// Looks up the addresses that mail leaves from in block lists of IP addresses (RFC 5782).
-    /// - Parameter lists: domains, as in `zen.blocklist.example`.
+    /// Looks up the addresses from which mail leaves in block lists of IP addresses (RFC 5782).
+    /// - Parameter lists: domains, for example `zen.blocklist.example`.
     package static func blocked(_ addresses: [IPAddress], lists: [String], resolver: any DNSResolver) -> [Check] {
         lists.map { list in
             let name = CheckKind.blockList.of(list)
-            // Every list has this entry (RFC 5782 section 5): a list without it is misspelt or no longer exists.
+            // Every list has this entry (RFC 5782 section 5): without it, the name is misspelt or
+            // the list does not exist.
             switch answer("2.0.0.127." + list, resolver) {
             case .listed: break
             case .refused:
                 return .warning(
-                    name, "\(list) does not answer your resolver, as it does for no public one",
-                    remedy: "use a resolver of your own (docs/OPERATING-DNS.md), or take it out of block_lists")
+                    name, "\(list) does not answer public resolvers",
+                    remedy: "use your own resolver (docs/OPERATING-DNS.md), or remove it from block_lists")
             case .notListed, .unknown:
                 return .warning(
                     name, "\(list) does not answer as a block list does",
@@ -28,8 +30,8 @@ package enum ReputationChecks {
             let listed = found.filter { $0.1 == .listed }.map(\.0.description)
             guard listed.isEmpty else {
                 return .broken(
-                    name, "\(list) lists \(listed.joined(separator: ", ")): who uses it refuses your mail",
-                    remedy: "read there why, fix that, and ask for removal")
+                    name, "\(list) lists \(listed.joined(separator: ", ")): servers that use it refuse your mail",
+                    remedy: "find the reason there, fix it, and request removal")
             }
             guard found.allSatisfy({ $0.1 == .notListed }) else {
                 return .warning(name, "\(list) gives no answer for this host", remedy: "try again later")
@@ -40,7 +42,8 @@ package enum ReputationChecks {
 
     private enum Answer { case listed, notListed, refused, unknown }
 
-    /// A list answers with 127.0.0.0/8; with 127.255.255.0/24 it says that it refuses this resolver.
+    /// A list answers with 127.0.0.0/8. An answer in 127.255.255.0/24 means that it refuses this
+    /// resolver.
     private static func answer(_ name: String, _ resolver: any DNSResolver) -> Answer {
         switch resolver.query(name, .a) {
         case .temporaryFailure: return .unknown
@@ -57,9 +60,10 @@ package enum ReputationChecks {
         address.reverseName.replacing(".in-addr.arpa", with: "").replacing(".ip6.arpa", with: "")
     }
 
-    /// With fewer messages a day, no provider looks at the increase.
+    /// Providers do not react to an increase below this number of messages a day.
     static let unnoticed = 1_000
-    /// The usual increase over the busiest of the days before: providers advise new senders not to exceed it.
+    /// The allowed increase over the busiest earlier day: providers advise new senders not to
+    /// exceed it.
     static let usualRise = 2
 
     /// Messages by provider: large ones by domain, all others as one sum, because a small domain could identify a person.
@@ -69,8 +73,9 @@ package enum ReputationChecks {
         }
     }
 
-    /// Checks the messages per day to each provider. Whole days, the last one yesterday.
-    /// - Parameter days: messages by provider for each recorded day, the latest first; no days from before the relay began.
+    /// Checks the messages per day to each provider. Counts whole days, up to yesterday.
+    /// - Parameter days: messages by provider for each recorded day, the latest first, beginning
+    ///   with the relay's first day.
     package static func warmUp(_ days: [[String: Int]]) -> [Check] {
         guard let yesterday = days.first, !yesterday.isEmpty else { return [] }
         let before = days.dropFirst()

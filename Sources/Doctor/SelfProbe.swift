@@ -1,4 +1,5 @@
-// Doctor's own reply and bounce, sent through the running Postfix and the running milter, and captured on their way out.
+// The doctor's own reply and bounce, sent through the running Postfix and milter, and captured
+// before delivery.
 
 import Accounts
 import Foundation
@@ -10,16 +11,17 @@ import RelayCore
 import Mail
 import Support
 
-/// Sends test mail through the relay. Blocks; touches no user's mail, no store and no setting.
+/// Sends test mail through the relay. Blocks. Changes no user's mail, no store and no setting.
 package struct SelfProbe {
     /// The route of the test mail.
     package struct Route: Sendable {
-        /// Where other servers bring their mail, which are tried first: what Postfix does with theirs, it does with the probe's.
+        /// The addresses at which other servers deliver mail. They are tried first, because Postfix
+        /// treats the probe as it treats their mail.
         package let doors: [IncomingDoor]
-        /// Where Postfix accepts mail besides.
+        /// The address at which Postfix also accepts mail.
         package let host: String
         package let port: UInt16
-        /// The port on 127.0.0.1 to which Postfix sends mail that stays at the relay domain.
+        /// The port on 127.0.0.1 to which Postfix sends the captured mail at the relay domain.
         package let capturePort: UInt16
         /// Seconds that the mail may take.
         package let timeout: Double
@@ -36,7 +38,7 @@ package struct SelfProbe {
     /// The result of the probe.
     package struct Outcome: Sendable {
         package let checks: [Check]
-        /// Whether all messages arrived. Otherwise some may still be queued.
+        /// Whether all messages arrived. Otherwise some may still be in the queue.
         package let isFinished: Bool
     }
 
@@ -59,7 +61,8 @@ package struct SelfProbe {
         self.nonce = nonce
     }
 
-    /// An address whose mail stays at the relay domain, to find out where Postfix sends such mail.
+    /// An address at the relay domain whose mail is captured, to find out where Postfix sends such
+    /// mail.
     package static func address(at domain: String) -> String { "postern-doctor-inbox@\(domain)" }
 
     private var reverse: AddrSpec {
@@ -69,20 +72,20 @@ package struct SelfProbe {
     }
     private var relay: AddrSpec { identity.relayAddress(now: now) }
 
-    /// Whether mail for an address is the probe's own.
+    /// Whether an address belongs to the probe.
     package func isProbes(_ address: String) -> Bool {
         let address = address.lowercased()
         if [identity.team, identity.inbox, identity.author, relay].contains(where: { $0.wireForm.lowercased() == address }) {
             return true
         }
-        // The reverse address and return paths, if the milter has not rewritten them.
+        // Reverse addresses and return paths that the milter has not rewritten.
         guard address.hasSuffix("@" + identity.domain),
             case .token(let token) = tokens.read(String(address.dropLast(identity.domain.count + 1)))
         else { return false }
         return token.account == ProbeIdentity.account
     }
 
-    /// Sends both messages, waits, and judges the results.
+    /// Sends both messages, waits, and evaluates the results.
     package func run() -> Outcome {
         let inbox = identity.inbox.wireForm.lowercased()
         let place: CaptureServer
@@ -101,7 +104,8 @@ package struct SelfProbe {
         }
         defer { place.stop() }
         let letter = ProbeLetter(identity: identity, nonce: nonce, now: now)
-        // Some servers require that a sender's domain exists; the user's does not.
+        // Some servers require that a sender's domain exists, and the test user's does not. So the
+        // team's address is tried too.
         let reply = probe(from: [identity.author, identity.team], to: reverse, letter.reply(to: reverse), place, letter.isReply)
         // If the server cannot be reached for the reply, the second message cannot be sent either.
         let bounce =
@@ -128,13 +132,14 @@ package struct SelfProbe {
         return Outcome(checks: checks, isFinished: reply.result.isArrival && bounce.result.isArrival)
     }
 
-    /// - Parameter senders: the first sender that Postfix accepts is used.
+    /// - Parameter senders: tried in order until Postfix accepts one.
     private func probe(
         from senders: [AddrSpec], to recipient: AddrSpec, _ message: [UInt8], _ place: CaptureServer,
         _ isIt: (CapturedMessage) -> Bool
     ) -> (result: ProbeResult, offersDSN: Bool) {
         for door in route.doors {
-            // Where a stranger's mail is turned away, for example for its name, the door for this machine's own mail is left.
+            // If Postfix refuses mail from outside there, for example for its HELO name, the
+            // address for this machine's own mail is tried.
             let found = probe(by: door, from: senders, to: recipient, message, place, isIt)
             switch found.result {
             case .arrived, .neverCame: return found
@@ -173,9 +178,9 @@ package struct SelfProbe {
 /// The result of one message.
 enum ProbeResult: Sendable {
     case arrived(CapturedMessage)
-    /// No server accepts mail there, and why.
+    /// No server accepts mail there; the text is the reason.
     case unreachable(String)
-    /// Postfix refused the message, and why.
+    /// Postfix refused the message; the text is the reason.
     case notTaken(String)
     case neverCame
 

@@ -1,4 +1,4 @@
-// Root reads everything: whether the service's own user can read its files too.
+// Root can read every file. This finds out whether the service's own user can read its files too.
 
 import Foundation
 import Glibc
@@ -9,7 +9,7 @@ struct ServiceUser {
     private let user: uid_t
     private let groups: [gid_t]
 
-    /// Nil where this process is not root's, or the service is.
+    /// Nil if this process does not run as root, or the service does.
     init?(ownerOf folders: [String]) {
         guard geteuid() == 0 else { return nil }
         let owner = folders.lazy.compactMap { folder -> uid_t? in
@@ -28,7 +28,8 @@ struct ServiceUser {
         groups = getgrouplist(entry.pw_name, entry.pw_gid, &found, &count) >= 0 ? Array(found.prefix(Int(count))) : [entry.pw_gid]
     }
 
-    /// Whether the user can read a file, and reach it through its folders; true where there is none.
+    /// Whether the user can read a file, and reach it through its folders; true if the file does
+    /// not exist.
     func canRead(_ path: String) -> Bool {
         var status = stat()
         guard stat(path, &status) == 0 else { return true }

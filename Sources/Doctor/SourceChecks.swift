@@ -1,4 +1,4 @@
-// A team's domain as the relay judges its mail: SPF, DKIM, DMARC, in words.
+// A team's domain in the relay's view: SPF, DKIM and DMARC, in words.
 
 import Accounts
 import InternetMessage
@@ -7,16 +7,17 @@ import Support
 
 /// Checks the records of a domain that a team sends from.
 package struct SourceChecks {
-    /// Selectors of large senders and of common programs. The DNS cannot list selectors; these find many.
+    /// Selectors of large senders and of common programs. The DNS cannot list selectors; these find
+    /// many of them.
     package static let commonSelectors = [
         "default", "dkim", "mail", "email", "smtp", "selector1", "selector2", "google", "s1", "s2", "k1", "k2", "k3", "mandrill",
         "mxvault",
         "pm", "mta", "key1", "sig1", "20230601", "fm1", "fm2", "fm3", "protonmail", "zoho", "mailjet", "sendinblue", "resend",
     ]
 
-    /// Lower case, A-labels.
-    /// The team's identifier; `TEAM` where it is not known.
+    /// The team's identifier; `TEAM` if it is not known.
     package let team: String
+    /// In lower case and A-labels.
     package let domain: String
     /// The team's registered sources.
     package let sources: [OutboundSource]
@@ -42,7 +43,7 @@ package struct SourceChecks {
         let dkim = signingDomains.map { ($0, self.dkim($0)) }
         let alignment = Alignment(domain, resolver: resolver)
         var checks = [registration()] + spf.map(\.1) + dkim.flatMap(\.1) + [dmarc()]
-        // Either SPF or DKIM is enough, unless DMARC does not count it.
+        // Either SPF or DKIM is enough, unless DMARC does not accept it.
         let envelopes = spf.filter { alignment.counts($0.0, isStrict: alignment.isStrictSPF) }
         let signers = dkim.filter { alignment.counts($0.0, isStrict: alignment.isStrictDKIM) }
         checks.append(
@@ -54,12 +55,12 @@ package struct SourceChecks {
         return checks
     }
 
-    /// The domains that count for mail of this domain if its DMARC record asks to refuse mail that fails
+    /// The domains that count for mail of this domain if its DMARC record requests refusal of mail that fails
     /// (docs/decisions/014).
     private struct Alignment {
         private let domain: String
         private let organization: String
-        /// Whether the record asks to refuse anything at all.
+        /// Whether the record requests any refusal.
         private let isEnforced: Bool
         let isStrictDKIM: Bool
         let isStrictSPF: Bool
@@ -105,7 +106,7 @@ package struct SourceChecks {
     private func registration() -> Check {
         guard let source = covering.first else {
             return .broken(
-                .registered, "\(domain) is not a registered source of the team: mail from it is refused, whatever proves it",
+                .registered, "\(domain) is not a registered source of the team: mail from it is refused, even with a valid proof",
                 remedy: "run \(.addSource, team, domain)")
         }
         return .ok(.registered, "\(domain) is covered by the source \(source.value)")
@@ -150,7 +151,7 @@ package struct SourceChecks {
             return .unanswered(title, "SPF of \(name) cannot be evaluated now: \(finding.reason)")
         case .pass where address == nil:
             return .broken(
-                title, "SPF of \(name) passes for every address on the Internet: anyone can pose as the team",
+                title, "SPF of \(name) passes for every address on the Internet: anyone can send as the team",
                 remedy: "end the record with -all, and name only the servers that send for \(name)")
         case .pass: return .ok(title, "SPF of \(name) passes for \(probe)")
         case .none, .neutral, .fail, .softfail:
@@ -277,7 +278,7 @@ package struct SourceChecks {
         case (false, false) where isUnanswered:
             return .unanswered(
                 name.alone,
-                "whether mail from \(domain) is forwarded cannot be told now: the DNS gives no answer, and such mail waits at its sender (451)"
+                "whether mail from \(domain) is forwarded is not known now: the DNS gives no answer, and such mail waits at its sender (451)"
             )
         case (false, false):
             return .broken(

@@ -33,12 +33,12 @@ package enum StartChecks {
         return checks
     }
 
-    /// Checks what a reload puts in force, with the same parameters.
+    /// Checks the settings that a reload applies, with the same parameters.
     package static func ofReload(flag: String?, environment: [String: String], set: [String], now: Int64) -> [Check] {
         LocalChecks.ofReload(LocalProbe.gather(flag: flag, environment: environment, set: set, now: now, isBeforeStart: true))
     }
 
-    /// Files that hold one secret each.
+    /// Files that contain one secret each.
     private static func secrets(_ configuration: Configuration, at place: String) -> [Check] {
         var checks: [Check] = []
         func look(_ name: String, _ read: () throws(ConfigurationError) -> Void) {
@@ -61,7 +61,8 @@ package enum StartChecks {
         return checks
     }
 
-    /// Files that the service reads when it begins. Those that are not named are not mentioned.
+    /// Files that the service reads at its start. Files that the configuration does not name are
+    /// left out.
     private static func files(_ configuration: Configuration, at place: String) -> [Check] {
         var checks: [Check] = []
         func look(_ name: String, _ read: () throws -> Void) {
@@ -117,7 +118,7 @@ package enum StartChecks {
             }
             var status = stat()
             guard lstat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFSOCK else {
-                return .broken(name, "\(path) is there and is no socket", remedy: "name another path, or move it away")
+                return .broken(name, "\(path) exists and is not a socket", remedy: "name another path, or move it away")
             }
             return .ok(name, "\(socket) can be made")
         case .tcp(let host, let port):
@@ -131,7 +132,7 @@ package enum StartChecks {
         return .ok(.http, "\(listen.host):\(listen.port) is in use, and answers as postern serve does")
     }
 
-    /// Whether the service could listen there.
+    /// Whether the service could listen at this address.
     private static func free(_ name: CheckKind, host: String, port: UInt16, key: String) -> Check {
         let place = "\(host):\(port)"
         var hints = addrinfo()
@@ -145,7 +146,7 @@ package enum StartChecks {
         let descriptor = socket(first.pointee.ai_family, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         defer { close(descriptor) }
         var isReused: Int32 = 1
-        // As the service does: a recently closed port counts as free.
+        // The service sets this too: a recently closed port counts as free.
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &isReused, socklen_t(MemoryLayout<Int32>.size))
         guard bind(descriptor, first.pointee.ai_addr, first.pointee.ai_addrlen) == 0 else {
             let code = errno

@@ -1,4 +1,5 @@
-// What a relay domain asks of its senders: MTA-STS (RFC 8461) and TLS reports (RFC 8460). Both may be absent.
+// The requests of a relay domain to its senders: MTA-STS (RFC 8461) and TLS reports (RFC 8460).
+// Both may be absent.
 
 import Foundation
 import MailAuth
@@ -11,7 +12,7 @@ struct TransportPolicy {
     let mode: Mode
     /// Host names, or `*.` and a domain.
     let patterns: [String]
-    /// Seconds for which senders cache it.
+    /// Seconds for which senders keep it in their cache.
     let maxAge: Int
 
     /// Nil if the text is not a policy.
@@ -48,7 +49,8 @@ extension RelayDomainChecks {
         if case .success(let records) = texts("_mta-sts.\(domain)", beginning: "v=STSv1") { !records.isEmpty } else { false }
     }
 
-    /// - Parameter policy: the text of the policy, or why it could not be fetched; nil if only the DNS is checked.
+    /// - Parameter policy: the text of the policy, or the reason why it could not be fetched; nil
+    ///   if only the DNS is checked.
     package func transport(_ policy: Result<String, CheckInputError>?) -> [Check] {
         let name = CheckKind.mtaSTS.of(domain)
         switch texts("_mta-sts.\(domain)", beginning: "v=STSv1") {
@@ -75,13 +77,13 @@ extension RelayDomainChecks {
         case .success(let found): text = found
         case .failure(let trouble):
             return .broken(
-                name, "MTA-STS is announced, but \(url) cannot be had: \(trouble)",
+                name, "MTA-STS is announced, but \(url) cannot be fetched: \(trouble)",
                 remedy: "serve the policy there, or remove the record _mta-sts.\(domain)")
         }
         guard let policy = TransportPolicy(parsing: text) else {
             return .broken(
                 name, "\(url) is not an MTA-STS policy",
-                remedy: "write: version: STSv1, mode: testing, mx: \(host.heloName), max_age: 604800, each on a line of its own")
+                remedy: "write: version: STSv1, mode: testing, mx: \(host.heloName), max_age: 604800, each on a separate line")
         }
         guard policy.mode != .none else { return .ok(name, "MTA-STS of \(domain) is withdrawn (mode: none)") }
         var exchanges: [String] = []
@@ -89,7 +91,7 @@ extension RelayDomainChecks {
             for case .mx(_, let exchange) in records { exchanges.append(exchange) }
         }
         guard !exchanges.isEmpty else {
-            return unanswered(name, "MX of \(domain), with which its policy is compared", "no record")
+            return unanswered(name, "MX of \(domain), which its policy must name", "no record")
         }
         let missing = exchanges.filter { !policy.allows($0) }
         guard missing.isEmpty else {
@@ -111,7 +113,7 @@ extension RelayDomainChecks {
             guard isNeeded else { return [] }
             return [
                 .warning(
-                    name, "\(domain) has MTA-STS, and no one is told where it keeps mail away (TLS-RPT)", remedy: remedy)
+                    name, "\(domain) has MTA-STS, but no TLS-RPT, so no one learns of mail that it blocks", remedy: remedy)
             ]
         case .success(let records):
             let targets = records.first.map(Self.reportTargets) ?? []
@@ -123,7 +125,8 @@ extension RelayDomainChecks {
                         remedy: remedy)
                 ]
             }
-            // Reports over HTTPS go to the operator of that server.
+            // Reports over HTTPS go to the operator of that server, so their address is not
+            // checked.
             return targets.filter { !$0.lowercased().hasPrefix("https:") }.map { report($0, name, at: domain, isOfDMARC: false) }
         }
     }

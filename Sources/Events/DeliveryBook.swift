@@ -1,8 +1,10 @@
-// Records results of attempts: those that end while one transaction is written go together into the next one.
+// Records results of attempts. Results that arrive while one transaction is written are written
+// together in the next one.
 
-/// Each attempt waits until its result is written; so the disk, not the endpoints, sets the rate of transactions.
+/// Each attempt waits until its result is written. So the disk sets the rate of transactions, and
+/// not the endpoints.
 actor DeliveryBook {
-    /// Attempts in one transaction.
+    /// Maximum number of attempts in one transaction.
     private static let batch = 256
 
     private struct Entry {
@@ -15,10 +17,10 @@ actor DeliveryBook {
     private var waiting: [Entry] = []
     private var isWriting = false
 
-    /// - Parameter write: one transaction; returns false where another process has the lease.
+    /// - Parameter write: runs one transaction; returns false if another process has the lease.
     init(write: @escaping @Sendable ([DeliveryResult], Lease) async throws -> Bool) { self.write = write }
 
-    /// Returns when the result is written; false where it is not, because another process has the lease.
+    /// Returns true when the result is written, and false if another process has the lease.
     func note(_ result: DeliveryResult, under lease: Lease) async throws -> Bool {
         try await withCheckedThrowingContinuation { written in
             waiting.append(Entry(result: result, lease: lease, written: written))

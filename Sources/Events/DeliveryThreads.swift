@@ -2,7 +2,7 @@
 
 import Database
 
-/// Each DNS lookup has its own thread, because it may take the full DNS timeout.
+/// Each DNS lookup has a separate thread, because it may take the full DNS timeout.
 package struct DeliveryThreads: Sendable {
     let store = BlockingPool(.deliveries)
     let lease = BlockingPool(.lease)

@@ -1,4 +1,5 @@
-// Addresses of an endpoint: its name is resolved by our own client, every address is checked, and only those are connected to.
+// Addresses of an endpoint. Our own client resolves its name and checks every address, and Postern
+// connects only to these.
 
 import Accounts
 import Concurrency
@@ -10,13 +11,13 @@ package struct EndpointAddresses: Sendable, Hashable {
     /// In the form that `SocketAddress` reads; IPv4 first, at most `maximum`. Never empty.
     package let texts: [String]
 
-    /// At most this many are tried, one after the other.
+    /// Maximum number of addresses that are tried, one after the other.
     private static let maximum = 4
 
-    /// Why there are no addresses.
+    /// The reason why there are no addresses.
     package struct Refusal: Error, Sendable, Hashable {
         package let reason: String
-        /// Whether the reason is an address that may not be connected to.
+        /// Whether the reason is an address to which Postern must not connect.
         let isOfAddress: Bool
 
         package init(_ reason: String) { self.init(reason, isOfAddress: false) }
@@ -24,8 +25,8 @@ package struct EndpointAddresses: Sendable, Hashable {
         init(_ reason: String, isOfAddress: Bool) { (self.reason, self.isOfAddress) = (reason, isOfAddress) }
     }
 
-    /// Resolves and checks. One forbidden address refuses all: a mix of addresses is an attack or an error. Blocks for as long
-    /// as the resolver does.
+    /// Resolves and checks. One forbidden address refuses all, because a mix of addresses is an
+    /// attack or an error. Blocks for as long as the resolver does.
     package init(of url: EndpointURL, allowsPrivate: Bool, resolver: any DNSResolver) throws(Refusal) {
         let octets: [[UInt8]]
         if url.isAddress {
@@ -48,7 +49,8 @@ package struct EndpointAddresses: Sendable, Hashable {
         }
     }
 
-    /// Resolves and checks on a thread of its own, because a lookup may take the full DNS timeout. Throws `Refusal`.
+    /// Resolves and checks on a separate thread, because a lookup may take the full DNS timeout.
+    /// Throws `Refusal`.
     static func lookUp(_ url: EndpointURL, allowsPrivate: Bool, resolver: any DNSResolver) async throws -> EndpointAddresses {
         try await withCheckedThrowingContinuation { found in
             let status = SystemThread.detach {

@@ -13,20 +13,24 @@ import PosternMetrics
 import SharedSignals
 import Synchronization
 
-/// Delivers events under a lease that only one process holds. Clock, randomness, DNS and poster are parameters.
+/// Delivers events under a lease that only one process has. Clock, randomness, DNS and poster are
+/// parameters.
 package final class EventDelivery: Sendable {
-    /// Accounts of one endpoint with events in delivery at a time, while it works; a failing endpoint is probed with one.
+    /// The accounts of one endpoint whose events are delivered at the same time while the endpoint
+    /// works. A failing endpoint gets one event as a probe.
     package static let concurrency = 8
-    /// Events in one read; those not tried within `batchTime` are read again, because the lease may have changed by then.
+    /// Events in one read. Those that were not tried within `batchTime` are read again, because the
+    /// lease may have changed by then.
     private static let batch = 256
     private static let batchTime: Duration = .seconds(1)
     /// Endpoints with deliveries at the same time; further ones wait.
     private static let maximumEndpoints = 64
-    /// Every step has a shorter limit (10 s for an attempt, 15 for the store). A step that takes longer is stuck: the lease is
-    /// then not renewed.
+    /// Every step has a shorter limit (10 s for an attempt, 15 s for the store). A step that takes
+    /// longer is stuck: then the lease is not renewed.
     private static let longestStep: Duration = .seconds(30)
 
-    /// The lease went to another process, or was not renewed in time: work in progress does not count.
+    /// Another process has the lease, or it was not renewed in time: work in progress does not
+    /// count.
     private struct LeaseLost: Error {}
 
     private let isTidying = Atomic(false)
@@ -41,10 +45,10 @@ package final class EventDelivery: Sendable {
     private let now: @Sendable () -> Int64
     private let random: @Sendable () -> Double
     private let logger: Logger
-    /// Endpoints with a delivery in progress, and when their last step began; nil during a DNS lookup, which may wait for its
-    /// turn and ends by itself.
+    /// Endpoints with a delivery in progress, and the start of its last step. Nil during a DNS
+    /// lookup, which may have to wait, and ends by itself.
     private let busy = Mutex<[Int64: ContinuousClock.Instant?]>([:])
-    /// When all waiting events were last counted, where they are many.
+    /// The time of the last count of all waiting events, if they are many.
     private let wholeCount = Mutex<ContinuousClock.Instant?>(nil)
     private static let wholeCountInterval: Duration = .seconds(30)
     private let metrics: ServiceMetrics?
@@ -81,8 +85,8 @@ package final class EventDelivery: Sendable {
         self.logger = logger
     }
 
-    /// Delivers all due events, and returns when no event is due any more or all the rest have failed. Does nothing while
-    /// another process has the lease.
+    /// Delivers all due events. Returns when no event is due, or when all remaining ones have
+    /// failed. Does nothing while another process has the lease.
     package func deliverDue() async {
         while let lease = await lead() {
             await withTaskGroup(of: Void.self) { group in
@@ -117,8 +121,9 @@ package final class EventDelivery: Sendable {
         }
     }
 
-    /// Delivers to one endpoint until nothing is due, it fails, or the lease is lost; returns whether it accepted anything
-    /// (false as well if the lease was lost or the store failed).
+    /// Delivers to one endpoint until nothing is due, the endpoint fails, or the lease is lost.
+    /// Returns whether the endpoint accepted anything; false also if the lease was lost or the
+    /// store failed.
     package func drain(_ endpoint: EventEndpoint, under lease: Lease) async -> Bool {
         defer { busy.withLock { $0[endpoint.number] = nil } }
         var run = Run(endpoint: endpoint, lease: lease, failures: endpoint.failures)
@@ -162,17 +167,18 @@ package final class EventDelivery: Sendable {
         return hasTaken
     }
 
-    /// State of a delivery to one endpoint.
+    /// The state of a delivery to one endpoint.
     private struct Run {
         let endpoint: EventEndpoint
         let lease: Lease
         /// Failures in a row.
         var failures: Int
-        /// The Authorization field of a stream's pushes.
+        /// The value of the Authorization field for a stream's pushes.
         var authorization: String?
     }
 
-    /// Makes further waiting events of an endpoint due once it works again, beyond those made due by its first answer.
+    /// Makes further waiting events of an endpoint due when it works again, in addition to those
+    /// that its first response made due.
     private func wake(_ run: Run) async throws {
         let time = now()
         while try await blocking({ try $0.outbox.wake(endpoint: run.endpoint.number, under: run.lease, now: time) }) { step(run) }
@@ -203,13 +209,15 @@ package final class EventDelivery: Sendable {
     /// Tries one event and records the result.
     private func attempt(_ event: OutboxEvent, _ addresses: EndpointAddresses, _ run: Run) async throws -> PostOutcome {
         let message = try await message(event, to: run.endpoint, run.authorization)
-        // By our own clock, which continues while the process is suspended; the store is checked before and afterwards.
+        // Checked by our own clock, which continues while the process is suspended; the store is
+        // checked before and afterwards.
         guard leader.current == run.lease else { throw LeaseLost() }
         step(run)
         let outcome = await poster.post(message, to: run.endpoint.url, at: addresses)
         step(run)
         if outcome != .delivered {
-            // Interrupted by the end of the service or by a suspension: not a failure of the endpoint.
+            // Interrupted by the end of the service or by a suspension: this is not a failure of
+            // the endpoint.
             try Task.checkCancellation()
             guard leader.current == run.lease else { throw LeaseLost() }
         }
@@ -243,7 +251,7 @@ package final class EventDelivery: Sendable {
         ]
     }
 
-    /// What to send to an endpoint, signed now.
+    /// The message for an endpoint, signed now.
     private func message(_ event: OutboxEvent, to endpoint: EventEndpoint, _ authorization: String?) async throws -> EventMessage
     {
         guard let stream = endpoint.stream else {
@@ -266,7 +274,8 @@ package final class EventDelivery: Sendable {
                     typeName: isNew && kind == .accountDelete ? AccountEventKind.accountDeleted : kind.rawValue,
                     subject: event.sub, relayAddress: address, happenedAt: event.eventTime))
         }
-        // Types that the model does not have, and test events, in the form of its events.
+        // Test events and types that Apple's notifications do not have, in the form of Apple's
+        // events.
         var own: JSONObject = [
             "type": .string(event.type.rawValue), "sub": .string(event.sub), "event_time": .integer(event.eventTime),
         ]
@@ -279,7 +288,7 @@ package final class EventDelivery: Sendable {
         return JSONValue.object(["payload": .string(try await signer.key().sign(claims))]).octets
     }
 
-    /// Sends a test event, now and once; nothing is recorded.
+    /// Sends a test event, now and once; records nothing.
     package func test(_ endpoint: EventEndpoint) async throws -> PostOutcome {
         let event = OutboxEvent(test: endpoint, jti: Base32.characters(fromRandom: try SecureRandom.bytes(count: 32)), now: now())
         let addresses: EndpointAddresses
@@ -294,8 +303,8 @@ package final class EventDelivery: Sendable {
 
     /// The addresses to post to. Throws `EndpointAddresses.Refusal`.
     private func addresses(_ endpoint: EventEndpoint) async throws -> EndpointAddresses {
-        // For an endpoint, the administrator's permission is enough. A stream's receiver is its team's choice, so the present
-        // setting applies, whenever the receiver was named.
+        // For an endpoint, the administrator's permission is enough. The team chooses a stream's
+        // receiver, so the present setting applies, even if the team chose it earlier.
         let isForbidden = endpoint.stream != nil && !allowsPrivateStreams
         guard endpoint.url.isSecure || !isForbidden else {
             throw EndpointAddresses.Refusal("it is not reached over https, \(PrivateReceivers.reason)")
@@ -309,21 +318,23 @@ package final class EventDelivery: Sendable {
         }
     }
 
-    /// Runs a blocking call on a thread for it.
+    /// Runs a blocking call on one of the store's threads.
     private func blocking<T: Sendable>(_ body: @escaping @Sendable (EventDelivery) throws -> T) async throws -> T {
         try await threads.store.run { try body(self) }
     }
 
-    /// Parks events that waited for three days, deletes events that ended long ago, and reports refusals to streams.
+    /// Gives up events that waited for three days, deletes events that ended long ago, and reports
+    /// refusals to streams.
     package func tidy() async {
-        // One at a time: with much to delete, the pauses between steps leave room for others.
+        // Only one run at a time: if there is much to delete, the pauses between steps let other
+        // writers in.
         guard !isTidying.exchange(true, ordering: .acquiring) else { return }
         defer { isTidying.store(false, ordering: .releasing) }
         do {
             let parked = try await blocking { try $0.outbox.parkExpired(now: $0.now()) }
             if parked > 0 {
                 metrics?.events("parked").add(parked)
-                logger.error("events were parked after three days: see postern event list", metadata: ["events": "\(parked)"])
+                logger.error("events were given up after three days: see postern event list", metadata: ["events": "\(parked)"])
             }
             try await PacedSteps.run { try await blocking { try $0.outbox.deleteEnded(now: $0.now()) } }
             _ = try await blocking { try $0.outbox.streams.reportRefusals(now: $0.now()) }
@@ -337,13 +348,13 @@ package final class EventDelivery: Sendable {
                     "events were scheduled by a clock that was ahead; they are tried now", metadata: ["events": "\(early)"])
             }
         } catch is CancellationError {
-            // The service is ending. The next one continues.
+            // The service is ending: the next one continues.
         } catch {
             logger.warning("old events cannot be deleted yet", metadata: ["detail": "\(error)"])
         }
     }
 
-    /// Reports how many events wait, and since when.
+    /// Measures how many events wait, and since when.
     package func measure() async {
         guard let metrics, var backlog = try? await blocking({ try $0.outbox.backlog() }) else { return }
         if let parked = try? await blocking({ try ParkedEvents.all($0.outbox.database) }) {
@@ -363,7 +374,8 @@ package final class EventDelivery: Sendable {
         metrics.outboxAge.set(Double(backlog.oldest.map { max(0, now() - $0) } ?? 0))
     }
 
-    /// Takes or renews the lease to deliver; nil where another process has it, the store is away, or a step here is stuck.
+    /// Takes or renews the lease to deliver. Nil if another process has it, the store is
+    /// unavailable, or a step here is stuck.
     package func lead() async -> Lease? {
         if let since = busy.withLock({ $0.values.compactMap(\.self).min() }), ContinuousClock.now - since > Self.longestStep {
             logger.error("a delivery is stuck, so another process may take over")
@@ -377,7 +389,7 @@ package final class EventDelivery: Sendable {
 
     func resign() async { try? await threads.lease.run { [leader] in leader.release() } }
 
-    /// Calls the handler whenever a change of this process put an event into the outbox.
+    /// Calls the handler when a change of this process puts an event into the outbox.
     func onChange(_ handler: @escaping @Sendable () -> Void) { outbox.signal.onRaise(handler) }
 }
 
@@ -394,7 +406,7 @@ private final class EventQueue: Sendable {
     var works: Bool { state.withLock { $0.works } }
     func endpointFailed() { state.withLock { $0.works = false } }
 
-    /// The next events, at most `count`; none once the endpoint failed or the time is up.
+    /// The next events, at most `count`; none after the endpoint failed or the time is up.
     func next(_ count: Int) -> ArraySlice<OutboxEvent> {
         state.withLock { state in
             guard state.works, ContinuousClock.now < end else { return [] }
@@ -405,7 +417,8 @@ private final class EventQueue: Sendable {
 }
 
 extension IdentitySigner {
-    /// The SET of an event in compact form, signed now with RS256, as the CAEP Interoperability Profile requires.
+    /// The SET of an event in compact form, signed now with RS256, as the CAEP Interoperability
+    /// Profile requires.
     package func token(_ event: OutboxEvent, stream: String, issuer: String) async throws -> String {
         try await key(.rs256).sign(
             StreamEvents.token(event, stream: stream, issuer: issuer).claims, type: SecurityEventToken.type)

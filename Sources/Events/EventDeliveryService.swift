@@ -4,10 +4,11 @@ import Concurrency
 import Logging
 import ServiceLifecycle
 
-/// Looks for events immediately when this process wrote one, and twice a second for those of other processes. Of several
-/// processes on one store, one delivers while it shows that it works; otherwise another one takes over.
+/// Looks for events at once when this process wrote one, and twice a second for those of other
+/// processes. Of several processes on one store, one delivers as long as it renews its lease;
+/// otherwise another one continues.
 package struct EventDeliveryService: Service {
-    /// Maximum time until another process's change is found.
+    /// Maximum time until a change of another process is found.
     private static let interval: Duration = .milliseconds(500)
     private static let tidying: Duration = .seconds(60)
     private static let measuring: Duration = .seconds(5)
@@ -50,7 +51,7 @@ package struct EventDeliveryService: Service {
                     }
                     for endpoint in await delivery.waiting() {
                         group.addTask {
-                            // Events that came while the endpoint was busy are found immediately.
+                            // Events that came while the endpoint was busy are found at once.
                             if await delivery.drain(endpoint, under: lease) { wake.yield() }
                         }
                     }
@@ -62,7 +63,7 @@ package struct EventDeliveryService: Service {
         await threads.stop()
     }
 
-    /// Tells apps of sessions that ended, each app at its own pace.
+    /// Notifies apps of sessions that ended. No app delays another one.
     private func tellLogouts() async {
         await withDiscardingTaskGroup { group in
             let (rounds, round) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -76,7 +77,7 @@ package struct EventDeliveryService: Service {
         }
     }
 
-    /// Keeps the lease while this process has it, and waits for it while another one does.
+    /// Renews the lease while this process has it, and waits for it while another one does.
     private func lead() async {
         await PeriodicTask.run(keeping: Lease?.none) { before in
             let lease = await delivery.lead()

@@ -10,22 +10,22 @@ import NIOSSL
 import Transport
 import SharedSignals
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 package enum PostOutcome: Sendable, Hashable {
     /// A status of 200 … 299.
     case delivered
     /// Any other result.
     /// - Parameters:
-    ///   - reason: our own text; nothing that the endpoint wrote.
+    ///   - reason: our own text, which contains nothing that the endpoint wrote.
     ///   - isEndpoints: whether other events would probably fail too.
-    ///   - retryAfter: seconds that the endpoint asked for.
+    ///   - retryAfter: seconds that the endpoint requested.
     case failed(reason: String, isEndpoints: Bool, retryAfter: Int64?)
 }
 
-/// What an attempt sends.
+/// The content of an attempt.
 package struct EventMessage: Sendable {
     package let body: [UInt8]
-    /// Media types of the body and of the answer.
+    /// Media types of the body and of the response.
     package let type: String
     package let accept: String
     /// The value of the Authorization field; nil for none.
@@ -53,20 +53,21 @@ package struct EventMessage: Sendable {
 
 /// Sends a message to an endpoint.
 package protocol EventPosting: Sendable {
-    /// Returns within a bounded time, whatever the endpoint does.
+    /// Returns within a bounded time, even if the endpoint does not respond.
     func post(_ message: EventMessage, to url: EndpointURL, at addresses: EndpointAddresses) async -> PostOutcome
 }
 
-/// Posts with async-http-client. The URL's name is not looked up again: a client is bound to one checked address, and uses the
-/// name in SNI, `Host` and the check of the certificate.
+/// Posts with async-http-client. It does not look up the URL's name again: a client is bound to one
+/// checked address, and uses the name in SNI, `Host` and the check of the certificate.
 package actor HTTPEventPoster: EventPosting {
     /// Seconds for one whole attempt. A receiver must store the event and answer, not act on it.
     package static let timeout: Int64 = 10
     /// Seconds to connect to one address.
     private static let connectPatience: Int64 = 4
-    /// Octets of a response that are read, so that the connection can be used again; after a longer one it is closed.
+    /// Octets of a response that are read, so that the connection can be used again. After a longer
+    /// response it is closed.
     private static let answerLimit = 16_384
-    /// Clients kept, and seconds for which an unused one is kept.
+    /// The maximum number of clients, and the seconds for which an unused one is kept.
     private static let clientLimit = 64
 
     private struct Key: Hashable {
@@ -86,14 +87,15 @@ package actor HTTPEventPoster: EventPosting {
     private var uses: Int64 = 0
 
     /// - Parameters:
-    ///   - rootsPath: certificate authorities (PEM) in addition to the system's. Throws where they cannot be read.
+    ///   - rootsPath: certificate authorities (PEM) in addition to the system's. Throws if they
+    ///     cannot be read.
     ///   - timeout: seconds for one attempt.
     package init(rootsPath: String? = nil, timeout: Int64 = HTTPEventPoster.timeout) throws {
         additionalRoots = try rootsPath.map { try NIOSSLCertificate.fromPEMFile($0) } ?? []
         self.timeout = .seconds(timeout)
     }
 
-    /// Closes all connections. Call it once, when nothing is posted any more.
+    /// Closes all connections. Call it once, after the last post.
     package func stop() async {
         let all = clients.values.map(\.client)
         clients = [:]
@@ -118,7 +120,8 @@ package actor HTTPEventPoster: EventPosting {
         return last
     }
 
-    /// No response began: as a rule there was no connection. The next address is tried, as an event may arrive twice.
+    /// No response began; usually no connection was made. The next address is tried, because an
+    /// event may arrive twice.
     private struct NoConnection: Error { let reason: String }
 
     private static func attempt(
@@ -133,9 +136,9 @@ package actor HTTPEventPoster: EventPosting {
         request.body = .bytes(ByteBuffer(bytes: message.body))
         do {
             let response = try await client.execute(request, deadline: end)
-            // A long or slow body counts as empty: the status counts in any case.
+            // A long or slow body counts as empty; the status counts in any case.
             let body = (try? await response.octets(limit: answerLimit, until: end)) ?? []
-            // The body says what is wrong with a SET (RFC 8935 section 2.3).
+            // The body contains the error of a SET (RFC 8935 section 2.3).
             let error =
                 message.isToken && response.status == .badRequest
                 ? SETError(try? StrictJSON.parse(body, limit: answerLimit)) : nil
@@ -169,7 +172,7 @@ package actor HTTPEventPoster: EventPosting {
             return .failed(
                 reason: "the response is a redirect (\(code)), which is not followed", isEndpoints: true, retryAfter: nil)
         default:
-            // These codes concern only this event: others may be accepted.
+            // These codes concern only this event: the endpoint may accept others.
             let isEvents = [400, 406, 409, 411, 413, 414, 415, 418, 422, 431, 451].contains(code)
             let asked = response.headers.first(name: "Retry-After").flatMap { Int64($0) }.map {
                 min(max($0, 0), RetrySchedule.longestAsked)

@@ -7,7 +7,8 @@ import PosternMetrics
 import SignIn
 
 package enum EventServices {
-    /// Throws `ConfigurationError` where the certificates cannot be read: before anything is made that has to be stopped.
+    /// Throws `ConfigurationError` if the certificates cannot be read. Called before anything is
+    /// created that would have to be stopped.
     package static func checkRoots(_ installation: Installation) throws(ConfigurationError) {
         _ = try poster(installation)
     }
@@ -19,11 +20,12 @@ package enum EventServices {
         }
     }
 
-    /// What posts in place of a poster, or around it.
+    /// Replaces or wraps a poster.
     package typealias Posting = @Sendable (any EventPosting) -> any EventPosting
 
-    /// The delivery of an installation, and its poster, which the caller stops; nil where no issuer is configured.
-    /// Throws `ConfigurationError` where the certificates cannot be read, and what `resolver` throws.
+    /// The delivery of an installation, and its poster, which the caller must stop; nil if no
+    /// issuer is configured. Throws `ConfigurationError` if the certificates cannot be read, and
+    /// the errors of `resolver`.
     package static func parts(
         _ installation: Installation, signer: IdentitySigner, resolver: () throws -> any DNSResolver,
         posting: Posting = { $0 }, metrics: ServiceMetrics? = nil, now: @escaping @Sendable () -> Int64, logger: Logger
@@ -43,7 +45,7 @@ package enum EventServices {
         return (delivery, logouts, poster, threads)
     }
 
-    /// The service; nil where no issuer is configured, with a warning if events wait.
+    /// The service; nil if no issuer is configured, with a warning if events wait.
     package static func service(
         _ installation: Installation, signer: IdentitySigner, resolver: () throws -> any DNSResolver,
         posting: Posting = { $0 }, metrics: ServiceMetrics, now: @escaping @Sendable () -> Int64, logger: Logger

@@ -1,22 +1,24 @@
-// A lease for work that only one process of all hosts on a store does at a time; it lasts only while the work goes on.
+// A lease for work that only one process of all hosts on a store does at a time. It lasts only
+// while its holder renews it.
 
 import Synchronization
 
 /// Takes and renews a lease, and knows without a read of the store whether it may still be valid.
 ///
-/// Clocks are not compared: a holder counts from before it requested a renewal, the others from when they saw the last change,
-/// and they wait longer. A process that was suspended has lost its lease by its own clock before it does anything else.
+/// The clocks of two hosts are not compared. A holder counts from before it requested a renewal.
+/// The others count from when they saw the last change, and wait longer. A process that was
+/// suspended finds its lease expired by its own clock before it does anything else.
 package final class LeaderLease: Sendable {
     /// How long a holder may continue without a renewal.
     package static let duration: Duration = .seconds(5)
-    /// Others take the lease when it has not changed for this long.
+    /// Other processes take the lease if it has not changed for this long.
     package static let takeOver: Duration = .seconds(6)
-    /// How often to call `acquire`. A dead holder is then replaced within 8 s.
+    /// How often to call `acquire`. A holder that crashed is then replaced within 8 s.
     package static let renewal: Duration = .seconds(1)
 
     private struct State {
         var held: (lease: Lease, until: ContinuousClock.Instant)?
-        /// The last state in the store, and since when.
+        /// The last state seen in the store, and the time since which it has been unchanged.
         var seen: (state: LeaseState, since: ContinuousClock.Instant)?
     }
 
@@ -35,12 +37,13 @@ package final class LeaderLease: Sendable {
         (self.leases, self.name, self.now) = (leases, name, now)
     }
 
-    /// The held lease; nil where it was not renewed in time. Does not use the store.
+    /// The held lease; nil if it was not renewed in time. Does not use the store.
     package var current: Lease? {
         state.withLock { state in state.held.flatMap { now() < $0.until ? $0.lease : nil } }
     }
 
-    /// Renews the held lease, or takes one that no one renews; nil where another process has it, or the store is away. Blocks.
+    /// Renews the held lease, or takes one that has expired or is free. Nil if another process has
+    /// it, or the store is unavailable. Blocks.
     ///
     /// A holder that was late gets a new fence: work that it began before does not count.
     package func acquire() -> Lease? {

@@ -1,4 +1,5 @@
-// Tells apps that a session of the page ended (OpenID Connect Back-Channel Logout 1.0 section 2.5).
+// Notifies apps that a session of the page ended (OpenID Connect Back-Channel Logout 1.0 section
+// 2.5).
 
 import Accounts
 import Database
@@ -7,13 +8,14 @@ import MailAuth
 import SignIn
 import Synchronization
 
-/// Delivers logout tokens: at least once, for a day, in no order. Every host delivers; a notice is taken by one at a time.
+/// Delivers logout tokens: at least once, for a day, in no order. Every host delivers, but only one
+/// host at a time handles a notice.
 package final class LogoutDelivery: Sendable {
-    /// A notice that an app has not taken for this many seconds is given up.
+    /// A notice that an app has not accepted for this many seconds is given up.
     package static let timeout: Int64 = 86_400
-    /// Sessions that one app is told of at a time.
+    /// Notices that one app gets at the same time.
     private static let concurrency = 8
-    /// Apps that are told at the same time; further ones wait.
+    /// Apps that are notified at the same time; further ones wait.
     private static let maximumApps = 64
 
     let logouts: LogoutRepository
@@ -27,7 +29,7 @@ package final class LogoutDelivery: Sendable {
     let now: @Sendable () -> Int64
     let random: @Sendable () -> Double
     let logger: Logger
-    /// Apps that are being told. An app that does not answer keeps no other one waiting.
+    /// Apps that are being notified. An app that does not respond does not delay others.
     private let busy = Mutex<Set<Int64>>([])
 
     /// - Parameters:
@@ -44,7 +46,8 @@ package final class LogoutDelivery: Sendable {
         (self.now, self.random, self.logger) = (now, random, logger)
     }
 
-    /// The apps that have something to be told and are not being told yet; the caller must `drain` each of them.
+    /// The apps that have due notices and are not being notified yet; the caller must `drain` each
+    /// of them.
     package func due() async -> [Int64] {
         do {
             let apps = try await blocking { [now] in try $0.waitingApps(now: now()) }
@@ -59,7 +62,7 @@ package final class LogoutDelivery: Sendable {
         }
     }
 
-    /// Tells one app what is due, until nothing is, or the app did not take something.
+    /// Sends one app its due notices, until none is due, or the app did not accept one.
     package func drain(_ app: Int64) async {
         defer { _ = busy.withLock { $0.remove(app) } }
         do {
@@ -81,7 +84,7 @@ package final class LogoutDelivery: Sendable {
         }
     }
 
-    /// Tells all apps what is due, each once if it does not answer.
+    /// Sends all apps their due notices, once to each that does not respond.
     package func deliverDue() async {
         await withDiscardingTaskGroup { group in
             for app in await due() { group.addTask { await self.drain(app) } }
@@ -90,31 +93,31 @@ package final class LogoutDelivery: Sendable {
 
     private func warn(_ error: any Error) {
         guard !(error is CancellationError) else { return }
-        logger.warning("sessions that ended cannot be told yet", metadata: ["detail": "\(error)"])
+        logger.warning("apps could not be notified of ended sessions; trying again later", metadata: ["detail": "\(error)"])
     }
 
-    /// Whether the app answered, be it with no.
+    /// Whether the app responded, even with a refusal.
     private func deliver(_ notice: LogoutNotice) async -> Bool {
         var metadata: Logger.Metadata = ["aud": "\(notice.clientID)", "attempt": "\(notice.attempts)"]
         do {
             switch try await post(notice) {
             case .delivered:
                 try await blocking { try $0.end(notice.number) }
-                logger.info("end of a session told", metadata: metadata)
+                logger.info("app notified of the end of a session", metadata: metadata)
                 return true
             case .failed(let reason, let isEndpoints, _):
-                // What the app does not take now, it does not take later either.
+                // A notice that the app refuses now would be refused later too.
                 let isOver = !isEndpoints || now() - notice.createdAt >= Self.timeout
                 if isOver { try await blocking { try $0.end(notice.number) } }
                 metadata["reason"] = "\(reason)"
-                let words = isOver ? "end of a session not told" : "end of a session not told yet"
+                let words = isOver ? "app not notified of the end of a session" : "app not yet notified of the end of a session"
                 logger.warning("\(words)", metadata: metadata)
                 return !isEndpoints
             }
         } catch {
-            // It was taken: the next attempt follows by itself.
+            // Another attempt follows by itself.
             guard !(error is CancellationError) else { return false }
-            logger.warning("end of a session not told yet", metadata: metadata.merging(["detail": "\(error)"]) { $1 })
+            logger.warning("app not yet notified of the end of a session", metadata: metadata.merging(["detail": "\(error)"]) { $1 })
             return false
         }
     }

@@ -1,11 +1,14 @@
-// Addresses that requests of ours may go to: an endpoint must not lead into the operator's own network.
+// The addresses to which Postern may send requests: an endpoint must not lead into the operator's
+// own network.
 
-/// Classifies IP addresses by the special-purpose registries (RFC 6890 and its updates), without network access.
+/// Classifies IP addresses by the special-purpose registries (RFC 6890 and its updates), without
+/// network access.
 package enum ReachableAddress {
-    /// Why an address may not be connected to, as text; nil where it may.
+    /// The reason why Postern must not connect to an address, as text; nil if it may.
     /// - Parameters:
     ///   - octets: 4 or 16 in network order.
-    ///   - allowsPrivate: accepts any possible address of a host: for an endpoint that an administrator set deliberately.
+    ///   - allowsPrivate: whether to accept any possible address of a host, for an endpoint that an
+    ///     administrator set deliberately.
     package static func objection(_ octets: [UInt8], allowsPrivate: Bool = false) -> String? {
         switch octets.count {
         case 4: objection4(octets, allowsPrivate)
@@ -26,7 +29,8 @@ package enum ReachableAddress {
     private static func objection6(_ octets: [UInt8], _ allowsPrivate: Bool) -> String? {
         if octets.allSatisfy({ $0 == 0 }) { return "unspecified" }
         if octets[0] == 0xFF { return "multicast" }
-        // Addresses that contain an IPv4 address lead wherever that one leads; no one publishes such addresses.
+        // A connection to an address that contains an IPv4 address leads to that one. No one
+        // publishes such addresses.
         if let block = carriers.first(where: { $0.contains(octets) }) { return block.name }
         if allowsPrivate { return nil }
         if let block = blocks6.first(where: { $0.contains(octets) }) { return block.name }

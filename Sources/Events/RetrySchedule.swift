@@ -1,10 +1,11 @@
-// When an event is tried again: the schedule in docs/EVENTS.md.
+// The times at which an event is tried again: the schedule in docs/EVENTS.md.
 
-/// Exponential, with jitter: 5 s after the first failure, twice as long after each further failure in a row, at most 15
-/// minutes. Each interval is up to a fifth longer or shorter at random, so that events that failed together are not retried
-/// together. An event is parked three days after it was written.
+/// Exponential, with jitter: 5 s after the first failure, twice as long after each further failure
+/// in a row, at most 15 minutes. Each interval is up to a fifth longer or shorter at random, so
+/// that events that failed together are not retried together. An event is given up three days after
+/// it was written.
 package enum RetrySchedule {
-    /// Seconds.
+    /// In seconds.
     package static let first: Int64 = 5
     package static let longest: Int64 = 900
     /// Fraction of an interval.

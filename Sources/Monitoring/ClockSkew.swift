@@ -5,7 +5,8 @@ import Foundation
 import Support
 
 package enum ClockSkew {
-    /// Seconds. Any host may check return paths, codes and schedules, so that clocks must agree.
+    /// The limit in seconds. Any host may check return paths, codes and schedules, so the clocks
+    /// must agree.
     package static let limit = 2.0
 
     /// Seconds by which this machine's clock is ahead of the store's. Blocks for one round trip; the error is at most half of
@@ -17,8 +18,9 @@ package enum ClockSkew {
         return (before + after) / 2 - Double(store) / 1000
     }
 
-    /// The clocks that differ; nil if none do. Names each host whose clock is further from the store's than half of the limit:
-    /// if two clocks differ by more than the limit, this holds for at least one of them.
+    /// A description of the clocks that differ; nil if none do. Names each host whose clock differs
+    /// from the store's by more than half of the limit. If two clocks differ by more than the
+    /// limit, this is true of at least one of them.
     package static func complaint(_ hosts: [(host: String, ahead: Double)]) -> String? {
         let all = hosts.map(\.ahead) + [0]
         guard let least = all.min(), let most = all.max(), most - least > limit else { return nil }

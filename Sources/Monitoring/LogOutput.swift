@@ -7,26 +7,29 @@ import PosternConfiguration
 import Synchronization
 
 package enum LogOutput {
-    /// A logger as configured. Its output holds no inbox: code that logs never has an inbox as text.
+    /// A logger with the configured settings. Its output contains no inbox, because code that logs
+    /// never has an inbox as text.
     package static func logger(_ settings: Configuration.LogSettings) -> Logger {
         setLevel(settings)
         return Logger(label: "postern") { _ in LineLogHandler(format: settings.format) }
     }
 
-    /// Writes why the service ends, as its last line. Without a logger, since the configuration itself may be wrong.
+    /// Writes the reason for the service's end as its last line. It needs no logger, because the
+    /// configuration itself may be wrong.
     package static func fatal(_ message: String, _ format: Configuration.LogSettings.Format) {
         LineLogHandler(format: format).write(.critical, message, [])
     }
 
-    /// Whether standard error leads to the journal (`$JOURNAL_STREAM` of systemd.exec(5)). The journal records the time of each
-    /// line itself, and reads its priority from a leading `<0>` to `<7>` (sd-daemon(3)).
+    /// Whether standard error leads to the journal (`$JOURNAL_STREAM` of systemd.exec(5)). The
+    /// journal records the time of each line itself, and reads its priority from a leading `<0>` to
+    /// `<7>` (sd-daemon(3)).
     package static let isJournal: Bool = {
         guard let name = getenv("JOURNAL_STREAM") else { return false }
         var status = stat()
         return fstat(STDERR_FILENO, &status) == 0 && String(cString: name) == "\(status.st_dev):\(status.st_ino)"
     }()
 
-    /// Changes the level of every logger made here that has no separate level.
+    /// Changes the level of every logger from here that has no separate level.
     package static func setLevel(_ settings: Configuration.LogSettings) {
         level.withLock { $0 = Logger.Level(rawValue: settings.level) ?? .info }
     }
@@ -109,7 +112,8 @@ private struct LineLogHandler: LogHandler {
         }
     }
 
-    /// In one call, if the system accepts it whole. Output that cannot be written is lost: there is nowhere to report that.
+    /// Writes the line in one call, if the system accepts all of it. Output that cannot be written
+    /// is lost, because it cannot be reported either.
     private static func write(_ line: [UInt8]) {
         line.withUnsafeBytes { line in
             var rest = line[...]

@@ -2,22 +2,24 @@
 
 import Support
 
-/// Finds all lines about the messages that a clue leads to: a queue id, a Message-ID, the reference of a refusal, an address.
+/// Finds all log lines about the messages of a clue: a queue id, a Message-ID, the reference of a
+/// refusal, or an address.
 package struct LogTrace {
-    /// Most identifiers that are followed: a clue that leads to more, such as the address of a busy team, leads nowhere.
+    /// The maximum number of identifiers to follow. A clue that leads to more, such as the address
+    /// of a busy team, is not useful.
     package static let maximumIdentifiers = 2_000
 
-    /// Identifiers that were found, in lower case where case does not matter.
+    /// The identifiers found so far, in lower case if case does not matter.
     private var known: Set<[UInt8]> = []
     /// Whether more identifiers were found than are followed.
     package private(set) var isCut = false
 
     package init() {}
 
-    /// The lines, in their order, that are about the messages.
+    /// The lines about the messages, in their order.
     /// - Parameters:
-    ///   - clue: as someone has it in hand; case does not matter.
-    ///   - lines: without their ends.
+    ///   - clue: in the form that the operator has; case does not matter.
+    ///   - lines: without their line ends.
     package mutating func lines(about clue: String, in lines: [ArraySlice<UInt8>]) -> [ArraySlice<UInt8>] {
         let wanted = Self.trimmed(clue)
         guard !wanted.isEmpty else { return [] }
@@ -27,7 +29,8 @@ package struct LogTrace {
             chosen.insert(place)
             add(ids[place])
         }
-        // A copy leads to its own lines, those to the delivery, that to a bounce.
+        // Repeated until no line is added: a copy leads to its own lines, these to the delivery,
+        // and that to a bounce.
         var before = -1
         while before != chosen.count {
             before = chosen.count
@@ -62,7 +65,7 @@ package struct LogTrace {
         return isShort || isLong
     }
 
-    /// Without the brackets of a Message-ID or a reference.
+    /// The clue without the brackets of a Message-ID or a reference.
     private static func trimmed(_ clue: String) -> [UInt8] {
         var octets = clue.utf8.map(\.asciiLowercased)[...]
         while let first = octets.first, [0x20, 0x09, UInt8(ascii: "<"), UInt8(ascii: "[")].contains(first) {
@@ -74,7 +77,7 @@ package struct LogTrace {
         return Array(octets)
     }
 
-    /// Whether a line holds the words, not as a part of longer ones.
+    /// Whether a line contains the words, and not as a part of longer ones.
     private static func contains(_ line: ArraySlice<UInt8>, _ words: [UInt8]) -> Bool {
         var start = line.startIndex
         while line.endIndex - start >= words.count {
@@ -97,7 +100,7 @@ package struct LogTrace {
 
     // MARK: Identifiers of a line
 
-    /// Before the identifiers that Postern (as text and as JSON) and Postfix write.
+    /// The texts before identifiers in the lines of Postern (as text and as JSON) and of Postfix.
     private static let marks: [[UInt8]] = [
         " ref=", " queue=", " copy=", "\"ref\":\"", "\"queue\":\"", "\"copy\":\"", "queued as ", "message-id=<",
         "resent-message-id=<",
@@ -144,9 +147,10 @@ package struct LogTrace {
 }
 
 extension LogTrace {
-    /// A line as it may be shown: one of Postern's own, which holds no inbox, as it is; of others, addresses as
-    /// `l…@example.com`, and the text of other servers not at all, since it may name anyone in any form.
-    /// - Parameter isShown: gets an address that stands between angle brackets.
+    /// A line in a form that may be shown. One of Postern's own lines contains no inbox, and is
+    /// returned unchanged. In other lines, addresses become `l…@example.com`, and the text of other
+    /// servers is removed, because it may name anyone in any form.
+    /// - Parameter isShown: gets an address that is between angle brackets.
     package static func masked(_ line: ArraySlice<UInt8>, unless isShown: (String) -> Bool) -> String {
         guard !isPosterns(line) else { return String(decoding: line, as: UTF8.self) }
         var text: [UInt8] = []
@@ -165,7 +169,8 @@ extension LogTrace {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Whether a line was written by Postern: from the journal or a file, as text or as JSON. In doubt it was not.
+    /// Whether Postern wrote a line: from the journal or a file, as text or as JSON. False in case
+    /// of doubt.
     private static func isPosterns(_ line: ArraySlice<UInt8>) -> Bool {
         if line.starts(with: "{\"".utf8) { return line.firstRange(of: Array("\"level\":\"".utf8)) != nil }
         let head = line.prefix { $0 != UInt8(ascii: "]") }
@@ -178,7 +183,8 @@ extension LogTrace {
         return ["info", "notice", "warning", "error", "debug"].contains { words[1].elementsEqual($0.utf8) }
     }
 
-    /// Without what stands in parentheses: the answers of other servers. The queue id in an answer of Postfix stays.
+    /// The line without the text in parentheses, which is the reply of another server. The queue id
+    /// in a reply of Postfix stays.
     private static func withoutAnswers(_ line: ArraySlice<UInt8>) -> [UInt8] {
         guard let open = line.firstIndex(of: UInt8(ascii: "(")), let close = line.lastIndex(of: UInt8(ascii: ")")), open < close
         else { return Array(line) }
@@ -205,7 +211,8 @@ extension LogTrace {
     /// Whether a word has an at sign in one of its forms.
     private static func hasAt(_ word: ArraySlice<UInt8>) -> Bool {
         word.contains(UInt8(ascii: "@")) || word.firstRange(of: Array("%40".utf8)) != nil
-            // An encoded word (RFC 2047) may hold one, as in what a header check of Postfix logs.
+            // An encoded word (RFC 2047) may contain one, for example in a line that a header check
+            // of Postfix logs.
             || word.firstRange(of: Array("=?".utf8)) != nil
             || word.firstRange(of: Array("\u{FF20}".utf8)) != nil || word.firstRange(of: Array("\u{FE6B}".utf8)) != nil
     }

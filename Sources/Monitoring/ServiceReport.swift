@@ -13,11 +13,12 @@ package struct ServiceReport {
     /// Seconds since it was written, by the store's clock; negative if a clock was set back since.
     private let age: Int64
 
-    /// Seconds since it was written, as far as the clocks allow.
+    /// Seconds since it was written, as far as the clocks can tell.
     package var silentFor: Int64 { isRunning ? max(0, age) : abs(age) }
 
-    /// Whether the service still reports. A report dated in the future does not come from a running service, which would have
-    /// written a newer one. If the report cannot be read, it is not known how far the clock is ahead.
+    /// Whether the service still reports. A report with a future time does not come from a running
+    /// service, because that would have written a newer one. If the report cannot be read, it is
+    /// unknown by how much the service's clock is ahead.
     package var isRunning: Bool {
         age <= ServiceSnapshot.timeout && (age >= -ServiceSnapshot.timeout || snapshot == nil)
     }

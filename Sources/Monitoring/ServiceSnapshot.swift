@@ -1,4 +1,4 @@
-// What a running service reports about itself, for `postern status`.
+// The report of a running service about itself, for `postern status`.
 
 import Accounts
 import Foundation
@@ -7,13 +7,13 @@ import PosternMetrics
 /// Counts since the start, and those of the current minute.
 package struct ServiceSnapshot: Codable, Sendable {
     package struct Latency: Codable, Sendable {
-        /// Seconds; the upper bound of the histogram bucket that holds the value.
+        /// In seconds: the upper bound of the histogram bucket that contains the value.
         package let median: Double
         package let high: Double
         package let count: Int
     }
 
-    /// Seconds of silence after which a service counts as gone.
+    /// Seconds without a report after which a service counts as ended.
     package static let timeout: Int64 = 10
 
     package let version: String
@@ -22,21 +22,23 @@ package struct ServiceSnapshot: Codable, Sendable {
     package let milter: String
     /// Nil if there is no HTTP API.
     package let http: String?
-    /// By name as in `messages forward relayed`; since the start.
+    /// Counts since the start, by name, for example `messages forward relayed`.
     package let totals: [String: Int]
-    /// Since the last minute that was written to the store.
+    /// Counts since the last minute that was written to the store.
     package let sinceMinute: [String: Int]
     /// Within the last hour, by stage.
     package let latency: [String: Latency]
     package let outboxOldest: Double
     package let outboxEvents: Double
-    /// The service's keys, named as in `seal b`, each with its state and fingerprint.
+    /// The service's keys by name, for example `seal b`, each with its state and fingerprint.
     package var keys: [String: String] = [:]
     /// Messages in Postfix's queue for addresses at a relay domain; nil if not known.
     package var parked: Int?
-    /// Why the number is not known; nil if it is known, or the queue was not examined yet.
+    /// The reason why the number is not known; nil if it is known, or the queue was not examined
+    /// yet.
     package var queueTrouble: String?
-    /// Why HTTP clients cannot connect, or should not trust the certificate; nil where all is well.
+    /// The reason why HTTP clients cannot connect, or should not trust the certificate; nil if they
+    /// can.
     package var certificateTrouble: String?
     /// Seconds by which the host's clock is ahead of the store's.
     package var clockAhead: Double = 0
@@ -70,7 +72,7 @@ package struct SnapshotMaker: Sendable {
     /// Seconds in a minute that is written to the store.
     private static let minute: Int64 = 60
 
-    /// The counts since the last minute, once it is 60 seconds old; nil if nothing was counted.
+    /// The counts since the last minute, when it is 60 seconds old; nil if nothing was counted.
     /// - Parameter isLast: whether the service ends, so that less than a minute counts too.
     package mutating func minute(now: Int64, isLast: Bool = false) -> ServiceStatusRepository.Minute? {
         guard isLast || now - written.at >= Self.minute else { return nil }

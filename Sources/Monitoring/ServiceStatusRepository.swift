@@ -91,10 +91,11 @@ package struct ServiceStatusRepository: Sendable {
 }
 
 extension Database {
-    /// Writes a row without meaning, because a full disk still answers queries but accepts no changes.
+    /// Writes a row without meaning. A full disk still answers queries but accepts no changes, so a
+    /// query would not show it.
     package func checkWritable(now: Int64) throws(StoreFailure) {
         try write(.durable) { connection throws(StoreFailure) in
-            // A value that is already there would not be written.
+            // The value differs each time, because an unchanged value would not be written.
             try connection.run(
                 """
                 INSERT INTO settings (name, value) VALUES (\("write_check"), \("\(now) \(UInt32.random(in: 0 ... .max))"))

@@ -7,7 +7,7 @@ import Foundation
 import PosternConfiguration
 import Support
 
-/// What `postern status` shows.
+/// The content of `postern status`.
 package struct StatusReport: Encodable, Sendable {
     package struct Host: Encodable, Sendable {
         package let host: String
@@ -17,8 +17,8 @@ package struct StatusReport: Encodable, Sendable {
         package let silentFor: Int64
         package let snapshot: ServiceSnapshot?
 
-        /// Whether it runs on the same machine and began after the other one's last report: the other one was killed, and this
-        /// is its restart.
+        /// Whether it runs on the same machine and began after the last report of the other
+        /// service. Then the other one was killed, and this is its restart.
         fileprivate func isSuccessor(of other: Host, now: Int64) -> Bool {
             guard isRunning, host == other.host, pid != other.pid, let snapshot else { return false }
             return snapshot.startedAt >= now - other.silentFor
@@ -32,14 +32,14 @@ package struct StatusReport: Encodable, Sendable {
     package let accounts: Int
     /// Counts within the last hour for all services, including those that have ended.
     package let lastHour: [String: Int]
-    /// What needs care, the worst first.
+    /// Problems that need the operator, the worst first.
     package var warnings: [Trouble]
-    /// Sentences about what happened in the last days and needs no one.
+    /// Sentences about events of the last days that need no action.
     package let notes: [String]
     /// Removed items whose rows are still being deleted step by step.
     package let removals: RemovalRepository.Backlog
 
-    /// Reads the database and nothing else.
+    /// Reads only the database.
     package init(_ installation: Installation, now: Int64) throws(StoreFailure) {
         let store = installation.store
         configuration = installation.resolved.path
@@ -72,7 +72,7 @@ package struct StatusReport: Encodable, Sendable {
     /// Seconds of the last hour.
     package static let hour: Int64 = 3600
 
-    /// The counts of one minute, or since the last one.
+    /// The counts of one minute, or of the time since the last one.
     private struct Minute {
         /// Its end, in seconds since 1970.
         let at: Int64
@@ -91,9 +91,10 @@ package struct StatusReport: Encodable, Sendable {
     private static let noteWindow: Int64 = 7 * 86_400
     /// Seconds for which trouble is still reported after its end.
     private static let troubleWindow: Int64 = 900
-    /// DNS queries without an answer in one minute. Fewer are the fault of other people's name servers.
+    /// DNS queries without an answer in one minute. If there are fewer, other people's name servers
+    /// are the cause.
     private static let manyFailures = 5
-    /// The most users with a suspended inbox that are named.
+    /// The maximum number of users with a suspended inbox in the text.
     private static let namedUsers = 5
 
     /// Minutes in which mail waited for the DNS or the store.
@@ -133,15 +134,15 @@ package struct StatusReport: Encodable, Sendable {
         ]
     }
 
-    /// How to make Postfix's queue readable.
+    /// The remedy if Postfix's queue cannot be read.
     package static let queueRemedy: Remedy =
-        "start Postfix where it is down; otherwise add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
+        "start Postfix if it is down; otherwise add the user of postern serve to the group postdrop, and name Postfix's folder in postfix_directory"
 
-    /// Seconds after which removed rows should be gone: a large team takes minutes.
+    /// Seconds after which removed rows should be deleted: a large team takes minutes.
     package static let removalTime: Int64 = 3600
 
-    /// What to do if they remain.
-    package static let removalRemedy: Remedy = "start postern serve, or search its log for \"taken away\""
+    /// The remedy if they remain.
+    package static let removalRemedy: Remedy = "start postern serve, or search its log for \"could not be purged\""
 
     /// Removed items that still have rows.
     package static func removals(_ store: Store, _ now: Int64) throws(StoreFailure) -> [String] {
@@ -158,16 +159,16 @@ package struct StatusReport: Encodable, Sendable {
         try store.events.forbiddenStreams().map {
             Trouble(
                 "nothing is sent to stream \($0.stream) of \($0.audience): its receiver is private, or reached over http, \(PrivateReceivers.reason)",
-                "set events.private_receivers to yes where the team is trusted with what is in your network, or run \(.removeStream, $0.stream)"
+                "set events.private_receivers to yes if the team may reach hosts in your network, or run \(.removeStream, $0.stream)"
             )
         }
     }
 
-    /// Events that nothing tries any more.
+    /// Events that Postern gave up.
     package static func parkedEvents(_ store: Store) throws(StoreFailure) -> [Trouble] {
         try ParkedEvents.all(store.database).map { parked in
             Trouble(
-                "\(Count.text(parked.events, "event")) for team \(parked.team) \(parked.events == 1 ? "is" : "are") parked: nothing sends \(parked.events == 1 ? "it" : "them") any more",
+                "\(Count.text(parked.events, "event")) for team \(parked.team) \(parked.events == 1 ? "is" : "are") parked: no more attempts are made",
                 "repair the endpoint (\(.testEndpoint, parked.team)), then run \(.retryEvents, parked.team)"
             )
         }
@@ -201,9 +202,9 @@ package struct StatusReport: Encodable, Sendable {
         }
         for host in running {
             guard let trouble = host.snapshot?.certificateTrouble else { continue }
-            warn("\(host.host): \(trouble)", "renew the files of http.tls_certificate, which are read again by themselves")
+            warn("\(host.host): \(trouble)", "renew the files of http.tls_certificate; postern serve reads them again automatically")
         }
-        // Without a disk the services cannot report, and run.
+        // If the disk is full, the services cannot report, but they run.
         let canReport = Self.writingTrouble(installation, now) == nil
         if running.isEmpty, canReport { warn("no service is running: mail waits at its senders", "start postern serve") }
         for host in hosts where !host.isRunning && canReport {
@@ -232,7 +233,7 @@ package struct StatusReport: Encodable, Sendable {
         let lost = try Installation.lostDomains(installation.configuration, installation.store.addresses)
         if let lost { warn(lost, "correct relay_domains; do not change Postfix's domains for it") }
         let keys = try installation.store.dkimKeys.keys()
-        // A misspelt domain needs no key.
+        // A misspelt domain needs no key, so this waits until the domains are right.
         for domain in installation.configuration.relayDomains
         where lost == nil && !keys.contains(where: { $0.domain == domain && $0.state == .active }) {
             let waiting = keys.first { $0.domain == domain && $0.state == .pending && $0.algorithm == .rsa }
@@ -257,7 +258,8 @@ package struct StatusReport: Encodable, Sendable {
         return warnings
     }
 
-    /// Why the database cannot be written; nil if it can, or if the caller has no right to write.
+    /// The reason why the database cannot be written to; nil if it can, or if the caller has no
+    /// right to write.
     private static func writingTrouble(_ installation: Installation, _ now: Int64) -> String? {
         do {
             try installation.store.database.checkWritable(now: now)

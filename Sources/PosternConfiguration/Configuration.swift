@@ -1,4 +1,4 @@
-// The configuration as the rest of the program uses it.
+// The configuration in the form that the rest of the program uses.
 
 import Accounts
 import SignIn
@@ -7,11 +7,11 @@ import HTTP
 import InternetMessage
 import Support
 
-/// Everything that can be set. Defaults and their reasons are in `ConfigurationKey`.
+/// All settings. Defaults and their reasons are in `ConfigurationKey`.
 package struct Configuration: Sendable {
-    /// Lower case; new addresses are at the first.
+    /// In lower case; new addresses are at the first.
     package let relayDomains: [String]
-    /// Domains of relay addresses that are given up.
+    /// Domains of relay addresses that are no longer in use.
     package let formerRelayDomains: [String]
     package let database: DatabaseLocation
     /// Absolute path of the key file.
@@ -19,26 +19,26 @@ package struct Configuration: Sendable {
     package let hostname: String
     package let authservID: String
     package let trustedAuthservIDs: [String]
-    /// Where mail to postmaster and abuse goes; nil where the operator has set none.
+    /// The address to which mail to postmaster and abuse goes; nil if the operator has set none.
     package let operatorAddress: AddrSpec?
     /// Lists of IP addresses that the doctor queries.
     package let blockLists: [String]
-    /// By local part in lower case.
+    /// The recipients by local part, which is in lower case.
     package let localRecipients: [String: AddrSpec]
     /// Characters of new relay addresses, 10 … 16.
     package let addressLength: Int
     package let returnPathDays: Int
-    /// The smtpd for copies; nil for no fan-out.
+    /// The smtpd for copies; nil if copies are off.
     package let fanOut: ListenAddress?
     /// Postfix's configuration directory.
     package let postfixDirectory: String
     package let milter: MilterSettings
     package let limits: Limits
-    /// When forwarding to an inbox is suspended; nil for never.
+    /// The limits at which forwarding to an inbox is suspended; nil for never.
     package let suspension: Suspension?
     package let dns: DNSSettings
     package let providers: ProviderRules
-    /// Those of the file; the store has these and those that commands add.
+    /// The issuers of the file; the store has these and those that commands add.
     package let issuers: [Issuer]
     package let log: LogSettings
     package let http: HTTPSettings
@@ -50,11 +50,13 @@ package struct Configuration: Sendable {
     package let pageDeletionDays: Int
     package let pageLogoPath: String?
     package let pageLinks: PageLinks
-    /// Where users reach the HTTP service, without `/` at the end; nil if they cannot.
+    /// The address at which users reach the HTTP service, without `/` at the end; nil if they
+    /// cannot.
     package let publicURL: String?
     /// Further certificate authorities for event endpoints.
     package let eventRootsPath: String?
-    /// Whether receivers that teams configure may be at private addresses and be reached over http.
+    /// Whether receivers that teams configure may be at private addresses, and be reached over
+    /// http.
     package let allowsPrivateReceivers: Bool
     package let provider: ProviderSettings
     package let mail: MailSettings
@@ -82,7 +84,7 @@ package struct Configuration: Sendable {
         package let perInbox: Int
         package let perUser: Int
         package let perInstallation: Int
-        /// Messages per hour to people who are no users yet.
+        /// Messages per hour to people who are not users yet.
         package let toStrangers: Int
     }
 
@@ -131,7 +133,7 @@ package struct Configuration: Sendable {
     }
 
     package struct HTTPSettings: Sendable {
-        /// Nil where there is no HTTP API.
+        /// Nil if there is no HTTP API.
         package let listen: ListenAddress?
         /// Absolute paths of certificate chain and private key; nil without TLS.
         package let certificate: (chain: String, key: String)?
@@ -148,25 +150,26 @@ package struct Configuration: Sendable {
     }
 
     package struct ProviderSettings: Sendable {
-        /// `iss`: an address without path and final slash; nil where nothing is signed.
+        /// `iss`: a web address without path and final slash; nil if nothing is signed.
         package let issuer: String?
         package let authorizationEndpoint: String?
-        /// The page for requests that `/auth/authorize` checked; nil where that endpoint is off.
+        /// The page for requests that `/auth/authorize` checked; nil if that endpoint is off.
         package let signInPage: String?
         /// Whether that page is Postern's own.
         package let isPageBuiltIn: Bool
         /// How surely every user must have signed in.
         package let level: SignInLevel
-        /// Who can become a user there.
+        /// The people who may become users there.
         package let signUp: SignUpRules
         package let limits: SignInLimits
         /// How long users stay signed in there.
         package let sessions: SessionLifetime
-        /// The operator's own OpenID provider; nil if users sign in only here.
+        /// The operator's own OpenID provider; nil if users sign in only with Postern.
         package let upstream: UpstreamSource?
-        /// The folder of catalogues; nil where there is none.
+        /// The folder of language catalogues; nil if there is none.
         package let languagesPath: String?
-        /// The file of manufacturers' certificates; nil if passkeys are not asked for an attestation.
+        /// The file of manufacturers' certificates; nil if Postern requests no attestation of
+        /// passkeys.
         package let passkeyRootsPath: String?
         package let refreshesPerDay: Int
     }
@@ -275,7 +278,7 @@ package struct Configuration: Sendable {
         let isPageBuiltIn = text(.signInPage) == "built-in"
         if isPageBuiltIn, publicURL == nil {
             throw ConfigurationError(
-                .invalidValue, at: resolved.path, "sign_in.page: the built-in page needs http.public_url, where browsers reach it"
+                .invalidValue, at: resolved.path, "sign_in.page: the built-in page needs http.public_url, at which browsers reach it"
             )
         }
         let signInPage = isPageBuiltIn ? "\(text(.httpPublicURL))/sign-in" : text(.signInPage)

@@ -1,4 +1,4 @@
-// What is wrong with a configuration, and where.
+// The errors in a configuration, with their places.
 
 import Support
 
@@ -17,9 +17,9 @@ package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConver
         package static let invalidValue = Code(rawValue: "invalid value")
         /// The key file is missing, readable by others, or malformed.
         package static let keyFile = Code(rawValue: "key file")
-        /// Something exists already and would be overwritten.
+        /// A file or object exists already and would be overwritten.
         package static let exists = Code(rawValue: "exists")
-        /// A file or folder cannot be read or made.
+        /// A file or folder cannot be read or created.
         package static let inputOutput = Code(rawValue: "input/output")
         /// A file that the user may not read.
         package static let notPermitted = Code(rawValue: "not permitted")
@@ -38,9 +38,10 @@ package struct ConfigurationError: Error, Sendable, Hashable, CustomStringConver
     package var description: String { place.map { "\($0): \(message)" } ?? message }
 }
 
-/// The known name nearest to a mistyped one.
+/// Finds the known name that is nearest to a mistyped one.
 enum NearestName {
-    /// The candidate at the smallest edit distance, if that is at most a third of the name (and no less than 2).
+    /// The candidate at the smallest edit distance, if that distance is at most a third of the
+    /// name's length, or 2 if that is more.
     static func find(_ name: String, among candidates: [String]) -> String? {
         let best = candidates.map { (name: $0, distance: editDistance(name, $0)) }.min { $0.distance < $1.distance }
         guard let best, best.distance <= max(2, name.utf8.count / 3) else { return nil }

@@ -1,4 +1,4 @@
-// postern.yaml as text: keys with their lines; only the existence of each key is checked.
+// postern.yaml as text: keys with their lines. Only the existence of each key is checked here.
 
 import Foundation
 import RiskPolicy
@@ -10,11 +10,12 @@ package struct ConfigurationFile {
     /// Value and line (from 1).
     let entries: [ConfigurationKey: (value: RawValue, line: Int)]
 
-    /// Reads a file. Throws `ConfigurationError`: missing, not YAML, an unknown key, a key given twice.
+    /// Reads a file. Throws `ConfigurationError` if it is missing, not YAML, or has an unknown or
+    /// duplicate key.
     init(path: String) throws {
         let text: String
         var status = stat()
-        // A pipe or a device could be read for ever.
+        // Reading a pipe or a device might never end.
         if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
             throw ConfigurationError(.syntax, at: path, "the configuration is not a regular file")
         }
@@ -52,7 +53,7 @@ package struct ConfigurationFile {
         entries = reader.entries
     }
 
-    /// Walks the mapping down to the keys that exist.
+    /// Walks the mapping down to the existing keys.
     private struct Reader {
         let name: String
         var entries: [ConfigurationKey: (value: RawValue, line: Int)] = [:]
@@ -113,7 +114,7 @@ package struct ConfigurationFile {
         private func table(_ mapping: Node.Mapping, _ line: Int) throws -> [String: String] {
             var result: [String: String] = [:]
             for (key, value) in mapping {
-                // A list in braces is read as its items between commas.
+                // A list in braces is read as texts separated by commas.
                 if case .sequence(let items) = value {
                     result[try text(key, line)] = try items.map { try text($0, line) }.joined(separator: ",")
                 } else {
@@ -141,7 +142,7 @@ func unknownKeyMessage(_ path: String) -> String {
 }
 
 extension Node {
-    /// Whether it is YAML's null: nothing, `~` or `null` without quotes.
+    /// Whether this is YAML's null: nothing, `~` or `null` without quotes.
     fileprivate var isNull: Bool {
         guard case .scalar(let scalar) = self, scalar.style == .plain || scalar.style == .any else { return false }
         return ["", "~", "null", "Null", "NULL"].contains(scalar.string)

@@ -1,4 +1,5 @@
-// What is fixed for each configuration key. The template of `init`, `config show` and docs/CONFIGURATION.md show it.
+// The fixed facts about each configuration key. The template of `init`, `config show` and
+// docs/CONFIGURATION.md show them.
 
 import Accounts
 
@@ -12,8 +13,8 @@ extension ConfigurationKey {
         case .formerRelayDomains:
             Facts(
                 .domains, .value(.list([])),
-                "Domains that had relay addresses and are given up: their mail is no longer Postern's. A domain that has addresses must be here or in "
-                    + "relay_domains, so that a typing error there stops no mail.")
+                "Former domains of relay addresses: Postern does not handle their mail. A domain that has addresses must be here or in "
+                    + "relay_domains, so that a typing error in relay_domains stops no mail.")
         case .database:
             Facts(
                 .text, .value(.text("postern.db")),
@@ -31,7 +32,7 @@ extension ConfigurationKey {
         case .hostname:
             Facts(
                 .domain, .derived("this machine's name, or the first relay domain if that name has no dot"),
-                "The host name that this machine uses in the mail that it writes.")
+                "The host name of this machine in mail that it writes.")
         case .authservID:
             Facts(
                 .token, .derived("the first relay domain"), live: true,
@@ -48,11 +49,11 @@ extension ConfigurationKey {
         case .localRecipients:
             Facts(
                 .addresses, .value(.table([:])), live: true,
-                "Further local parts at the relay domains and where their mail goes: DMARC reports, TLS-RPT, feedback loops.")
+                "Further local parts at the relay domains, and the addresses that get their mail: DMARC reports, TLS-RPT, feedback loops.")
         case .blockLists:
             Facts(
                 .domains, .value(.list([])),
-                "Lists of IP addresses that postern doctor looks for this host in (RFC 5782). Each has terms of use: name those that you may ask."
+                "Lists of IP addresses in which postern doctor looks for this host (RFC 5782). Each has terms of use: name only lists that you may query."
             )
         case .addressLength:
             Facts(
@@ -85,13 +86,13 @@ extension ConfigurationKey {
         case .milterSocketMode:
             Facts(
                 .mode, .value(.text("0660")),
-                "Permissions of a unix socket: owner and group. Any client can probe which addresses exist; where everyone may connect, milter.peers alone keeps others out."
+                "Permissions of a unix socket: owner and group. Any client can find out which addresses exist. If everyone may connect, only milter.peers keeps other users out."
             )
         case .milterPeers:
             Facts(
                 .words, .value(.list(["postfix"])),
                 "Users of this machine who may connect to milter.socket, besides root and Postern's user: Postfix's mail_owner. If none is named or none exists "
-                    + "here, every user may. Any client can pose as Postfix, and learns where mail goes.")
+                    + "here, every user may. Any client can pretend to be Postfix, and find out where mail goes.")
         case .limitsMessagesPerDay:
             Facts(
                 .integer(1...1_000_000), .value(.integer(100)), beyond: .tryLater(code: 452, enhanced: "4.7.1"), live: true,
@@ -121,12 +122,12 @@ extension ConfigurationKey {
         case .limitsRecipients:
             Facts(
                 .integer(1...1_000), .value(.integer(100)), beyond: .tryLater(code: 452, enhanced: "4.5.3"), live: true,
-                "Recipients of one transaction: what RFC 5321 section 4.5.3.1.8 asks for at least.")
+                "Recipients of one transaction: the minimum of RFC 5321 section 4.5.3.1.8.")
         case .limitsReplyMemory:
             Facts(
                 .size(10_000_000...100_000_000_000), .value(.integer(256_000_000)),
                 beyond: .tryLater(code: 452, enhanced: "4.3.1"),
-                "Octets of memory for replies at one time, over all sessions: what is held of them, and what rewriting needs, four times the largest."
+                "Octets of memory for replies at one time, over all sessions: for their content, and for rewriting, which needs four times the largest reply."
             )
         case .suspensionFailures:
             Facts(
@@ -136,12 +137,12 @@ extension ConfigurationKey {
         case .suspensionPercent:
             Facts(
                 .integer(1...100), .value(.integer(50)), live: true,
-                "And their percentage of what was forwarded to it: a deleted mailbox refuses everything, a filter single messages."
+                "And their percentage of the messages forwarded to it: a deleted mailbox refuses all messages, a filter single ones."
             )
         case .suspensionDays:
             Facts(
                 .integer(1...90), .value(.integer(14)), live: true,
-                "The window for both, including today: as long as a bounce may take with the default return_path_days.")
+                "The window in days for both, including today: the time that a bounce may take with the default return_path_days.")
         case .dnsServers:
             Facts(
                 .nameServers, .value(.list([])), live: true,
@@ -186,19 +187,19 @@ extension ConfigurationKey {
         case .pageDeletionDays:
             Facts(
                 .integer(0...30), .value(.integer(7)),
-                "Days after which everything of a user is deleted who asked for it on their page: until then they can keep it. 0 for at once."
+                "Days until the data of a user who requested deletion is deleted: until then the user can cancel it. 0 for at once."
             )
         case .pageHelp:
             Facts(
                 .link, .absent,
-                "Where users find help, as someone who lost their inbox does: a page or an address (mailto:). At the foot of every page."
+                "Where users find help, for example after the loss of their inbox: a page or an address (mailto:). At the foot of every page."
             )
         case .pagePrivacy:
             Facts(.link, .absent, "Your privacy policy, at the foot of every page.")
         case .pageTerms:
             Facts(.link, .absent, "Your terms of use, at the foot of every page.")
         case .pageImprint:
-            Facts(.link, .absent, "Who you are, at the foot of every page: the law of some countries asks for it.")
+            Facts(.link, .absent, "A page about you as the operator, at the foot of every page: the law of some countries requires it.")
         case .httpListen:
             Facts(
                 .listen, .value(.text("127.0.0.1:8890")),
@@ -206,7 +207,7 @@ extension ConfigurationKey {
         case .httpPublicURL:
             Facts(
                 .webAddress, .absent,
-                "Where users reach the HTTP service, as in https://relay.example. Without it there is no page /me, and mail has no links."
+                "The address at which users reach the HTTP service, as in https://relay.example. Without it, users have no page /me, and mail has no links."
             )
         case .httpTLSCertificate:
             Facts(
@@ -251,7 +252,7 @@ extension ConfigurationKey {
         case .mailSubmissionUser:
             Facts(
                 .text, .absent,
-                "The user name for AUTH there; without it there is no AUTH, as Postfix on this machine expects.")
+                "The user name for AUTH there. Without it, Postern does not authenticate, as Postfix on this machine expects.")
         case .mailSubmissionPasswordFile:
             Facts(
                 .text, .absent,
@@ -271,13 +272,13 @@ extension ConfigurationKey {
                 "A folder with texts in place of the built-in English ones, relative to the folder of this file (docs/MAIL.md).")
         case .providerIssuer:
             Facts(
-                .webAddress, .derived("http.public_url; without it there is no sign-in, and no event is sent"),
+                .webAddress, .derived("http.public_url; without it, users cannot sign in, and no event is sent"),
                 "iss of the identity tokens and events that Postern signs, and where teams' backends reach /auth. Never change it once in use."
             )
         case .providerAuthorizationEndpoint:
             Facts(
                 .text, .absent,
-                "Your own sign-in page, which takes the requests of apps itself and calls /v1/authorizations. Named in /.well-known/openid-configuration."
+                "Your own sign-in page, which accepts the requests of apps itself and calls /v1/authorizations. Named in /.well-known/openid-configuration."
             )
         case .providerRefreshesPerDay:
             Facts(
@@ -296,7 +297,7 @@ extension ConfigurationKey {
         case .signInSignUp:
             Facts(
                 .choice(["closed", "invited", "open"]), .value(.text("closed")),
-                "Who becomes a user on the built-in page by a code to an inbox: no one; users you added whose inbox is not confirmed yet; anyone."
+                "The people who can become users on the built-in page with a code to their inbox: no one; users you added whose inbox is not confirmed yet; anyone."
             )
         case .signInSignUpDomains:
             Facts(
@@ -310,7 +311,7 @@ extension ConfigurationKey {
         case .signInMessagesPerNetwork:
             Facts(
                 .integer(1...1_000_000), .value(.integer(600)),
-                "Messages that one network (an IPv4 address, an IPv6 /64) may ask for on the page in ten minutes: a school has many users behind one address."
+                "Messages that one network (an IPv4 address, an IPv6 /64) may request on the page in ten minutes: a school has many users behind one address."
             )
         case .signInWrongCodesPerNetwork:
             Facts(
@@ -319,12 +320,12 @@ extension ConfigurationKey {
         case .signInWrongCodesPerHour:
             Facts(
                 .integer(1...1_000_000_000), .value(.integer(1_000)),
-                "Wrong codes of all networks in an hour; beyond it a code alone opens nothing in a browser in which its user did not sign in before: the link in the message does, and a passkey."
+                "Wrong codes of all networks in an hour. Beyond it, a code alone does not sign a user in on a new browser: the link in the message or a passkey does."
             )
         case .signInUpstreamClientID:
             Facts(
                 .text, .absent,
-                "What Postern is called there.")
+                "Postern's client_id at the provider.")
         case .signInUpstreamSecretFile:
             Facts(
                 .text, .absent,
@@ -333,38 +334,38 @@ extension ConfigurationKey {
         case .signInUpstreamName:
             Facts(
                 .text, .derived("the issuer's host"),
-                "What users know it by: on the button.")
+                "The provider's name for users, on the button.")
         case .signInUpstreamScopes:
             Facts(
                 .words, .value(.list(["openid", "email", "profile"])),
-                "What is asked of it.")
+                "The scopes that Postern requests from the provider.")
         case .signInUpstreamLinks:
             Facts(
                 .choice(["never", "verified-address"]), .value(.text("never")),
-                "Whether whoever comes from there for the first time is the user here who has the same verified inbox. never: they are refused, "
+                "Whether a first sign-in from the provider is matched to an existing user with the same verified inbox. never: such people are refused, "
                     + "and sign in by a code. verified-address: for a provider whose addresses you trust as much.")
         case .signInUpstreamAddresses:
             Facts(
                 .choice(["verified", "all"]), .value(.text("verified")),
-                "Whose addresses are taken as their own: those with email_verified, or all where the provider does not say so and users cannot choose them."
+                "The addresses that count as verified: those with email_verified; or all, if the provider does not send it and users cannot choose their address."
             )
         case .signInUpstreamOnly:
             Facts(
                 .choice(["no", "yes"]), .value(.text("no")),
-                "Whether it is the only way to sign in, without codes, links and passkeys.")
+                "Whether the provider is the only way to sign in, without codes, links and passkeys.")
         case .signInSessionHours:
             Facts(
                 .integer(1...720), .value(.integer(12)),
-                "Hours after which a user has to sign in again. Apps that ask for a sign-in meanwhile need one press of a button."
+                "Hours after which a user must sign in again. Until then, a sign-in to an app needs only one press of a button."
             )
         case .signInIdleMinutes:
             Facts(
                 .integer(5...43_200), .value(.integer(30)),
-                "Minutes without a visit after which a user has to sign in again: short, for browsers that several people use.")
+                "Minutes without a visit after which a user must sign in again: short, for browsers that several people use.")
         case .signInPasskeyRoots:
             Facts(
                 .text, .absent,
-                "A file of certificates (PEM) of makers of devices, relative to the folder of this file: browsers are asked what a new passkey is kept by, "
+                "A file of certificates (PEM) of device manufacturers, relative to the folder of this file. With it, Postern requests an attestation of new passkeys, "
                     + "and status policies read sign_in.passkey_attested. Some browsers ask the user first.")
         case .signInLanguages:
             Facts(
@@ -379,7 +380,7 @@ extension ConfigurationKey {
         case .eventsPrivateReceivers:
             Facts(
                 .choice(["no", "yes"]), .value(.text("no")),
-                "Whether teams may give their streams (docs/SHARED_SIGNALS.md) receivers at private addresses, and over http: only where all teams are trusted with what is in your network. With no, nothing is sent any more to those that streams got before."
+                "Whether teams may give their streams (docs/SHARED_SIGNALS.md) receivers at private addresses, and over http: only if you trust all teams with access to your network. With no, Postern sends nothing to such receivers of existing streams."
             )
         case .verificationHours:
             Facts(
@@ -400,13 +401,13 @@ extension ConfigurationKey {
         case .verificationPerInstallation:
             Facts(
                 .integer(1...1_000_000), .value(.integer(5_000)),
-                "Postern's own messages to users in an hour; beyond it they are refused and none is sent. Once half of them are sent, one network may ask for a hundredth of them."
+                "Postern's own messages to users in an hour; beyond it they are refused and none is sent. Once half of them are sent, one network may request a hundredth of them."
             )
         case .verificationToStrangers:
             Facts(
                 .integer(1...1_000_000), .value(.integer(2_000)),
-                "Messages in an hour to people who are no users yet (sign_in.sign_up: open), so that Postern cannot be used to send unwanted mail. Once half of them are sent, "
-                    + "one network may ask for a hundredth of them, and a quarter may go to one domain.")
+                "Messages in an hour to people who are not users yet (sign_in.sign_up: open), so that Postern cannot be used to send unwanted mail. Once half of them are sent, "
+                    + "one network may request a hundredth of them, and a quarter may go to one domain.")
         case .logLevel:
             Facts(
                 .choice(["trace", "debug", "info", "notice", "warning", "error"]), .value(.text("info")), live: true,

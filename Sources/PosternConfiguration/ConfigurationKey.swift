@@ -1,4 +1,4 @@
-// Every configuration key; what is fixed for each is in ConfigurationKey+Facts.swift.
+// Every configuration key; the fixed facts about each are in ConfigurationKey+Facts.swift.
 
 /// One key of postern.yaml. The raw value is the key, with dots between levels.
 package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
@@ -108,22 +108,22 @@ package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
     case logLevel = "log.level"
     case logFormat = "log.format"
 
-    /// Where a value comes from if it is not set.
+    /// The source of a value that is not set.
     package enum Default: Sendable {
-        /// There is none: it must be set.
+        /// The key has no default: it must be set.
         case required
         /// Absent.
         case absent
         case value(ConfigurationValue)
-        /// Derived from others when the configuration is read; the text explains how.
+        /// Derived from other values when the configuration is read; the text explains how.
         case derived(String)
     }
 
-    /// What is fixed for a key.
+    /// The fixed facts about a key.
     package struct Facts: Sendable {
         let kind: ValueKind
         package let standard: Default
-        /// What happens beyond a limit; nil if the key is not a limit.
+        /// The reply to the sender beyond the limit; nil if the key is not a limit.
         let consequence: Limit.Consequence?
         /// Whether a change takes effect with the next message, decision or connection after SIGHUP; otherwise at the next start.
         package let isLive: Bool
@@ -141,13 +141,13 @@ package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
             self.reason = reason
         }
 
-        /// What happens beyond a limit, as in `452 4.7.1`; nil if the key is not a limit.
+        /// The reply beyond the limit, for example `452 4.7.1`; nil if the key is not a limit.
         package var beyond: String? { consequence?.text }
 
-        /// What the key accepts, in a few words.
+        /// The accepted values, in a few words.
         package var values: String { kind.text }
 
-        /// The default as it would be in the file.
+        /// The default in the form of the file.
         package var standardText: String {
             switch standard {
             case .required: "(must be set)"
@@ -159,7 +159,7 @@ package enum ConfigurationKey: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The section and the rest of the path; no section for a key at the top.
+    /// The section and the rest of the path; the section is nil for a key at the top level.
     package var place: (section: String?, name: String) {
         let parts = rawValue.split(separator: ".", maxSplits: 1).map(String.init)
         return parts.count == 2 ? (parts[0], parts[1]) : (nil, rawValue)

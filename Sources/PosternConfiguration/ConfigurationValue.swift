@@ -1,4 +1,4 @@
-// Values of configuration keys: as written, and as checked.
+// Values of configuration keys: as written in the source, and after the check.
 
 import Accounts
 import DNSClient
@@ -7,7 +7,7 @@ import HTTP
 import InternetMessage
 import Support
 
-/// A value as written in the file, a variable or a flag, before its kind is known.
+/// A value as written in the file, a variable or a flag, before the check of its kind.
 enum RawValue: Sendable {
     case scalar(String)
     case list([String])
@@ -18,7 +18,7 @@ enum RawValue: Sendable {
     fileprivate var isEmptyText: Bool { if case .scalar("") = self { true } else { false } }
 }
 
-/// Where the HTTP API listens.
+/// The address at which the HTTP API listens.
 package struct ListenAddress: Sendable, Hashable {
     /// A name or an address, without brackets.
     package let host: String
@@ -44,7 +44,7 @@ package struct ListenAddress: Sendable, Hashable {
     /// As `HOST:PORT`.
     package var text: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-    /// Whether only this machine reaches it.
+    /// Whether only this machine can reach it.
     package var isLoopback: Bool {
         if host == "localhost" || host == "::1" { return true }
         let parts = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
@@ -62,7 +62,7 @@ package enum ConfigurationValue: Sendable, Hashable {
     case providers(ProviderRules)
     case issuers([Issuer])
 
-    /// On one line, for people.
+    /// The value on one line, for people.
     package var text: String {
         switch self {
         case .none: "(none)"
@@ -97,7 +97,8 @@ package enum ConfigurationValue: Sendable, Hashable {
 /// The values that a key accepts.
 enum ValueKind: Sendable {
     case text
-    /// One line for people: at most 100 characters, none of them unseen or for the direction of text.
+    /// One line for people: at most 100 characters, none of them invisible or changing the
+    /// direction of text.
     case title
     /// IP addresses, each alone or with a port.
     case nameServers
@@ -130,10 +131,11 @@ enum ValueKind: Sendable {
     case endpoint
     /// `https://HOST` or `http://HOST`, optionally with a port, without a path.
     case webAddress
-    /// A page (`https://…`, `http://…`) or an address to write to (`mailto:…`): at most 2,000 octets of ASCII.
+    /// A page (`https://…`, `http://…`) or a mail address (`mailto:…`): at most 2,000 octets of
+    /// ASCII.
     case link
 
-    /// What is accepted, in a few words.
+    /// A description of the accepted values, in a few words.
     var text: String {
         switch self {
         case .text: "text"
@@ -160,7 +162,7 @@ enum ValueKind: Sendable {
         }
     }
 
-    /// The value, or a message that says what is accepted.
+    /// The value, or a message that describes the accepted values.
     func check(_ raw: RawValue) -> Result<ConfigurationValue, Complaint> {
         do throws(Complaint) {
             return .success(try checked(raw))
@@ -169,7 +171,7 @@ enum ValueKind: Sendable {
         }
     }
 
-    /// Why a value is not accepted.
+    /// The reason why a value is not accepted.
     struct Complaint: Error { let message: String }
 
     private func checked(_ raw: RawValue) throws(Complaint) -> ConfigurationValue {
@@ -214,7 +216,7 @@ enum ValueKind: Sendable {
         case .choice(let choices):
             let text = try scalar(raw)
             guard choices.contains(text) else {
-                throw Complaint(message: "one of \(choices.joined(separator: ", ")) is needed")
+                throw Complaint(message: "must be one of \(choices.joined(separator: ", "))")
             }
             return .text(text)
         case .title:
@@ -271,7 +273,8 @@ enum ValueKind: Sendable {
             guard text.wholeMatch(of: /https?:\/\/([a-z0-9.-]+|\[[0-9a-f:]+\])(:[0-9]{1,5})?/) != nil else {
                 throw Complaint(message: "must be https://HOST, optionally with a port, without a path")
             }
-            // Browsers name origins without it, and would be taken for another site.
+            // Browsers omit the default port in an origin. With the port, this site would look like
+            // another one to them.
             for (scheme, port) in [("https://", ":443"), ("http://", ":80")] where text.hasPrefix(scheme) && text.hasSuffix(port)
             {
                 text.removeLast(port.utf8.count)
@@ -310,7 +313,7 @@ enum ValueKind: Sendable {
         return text
     }
 
-    /// A list; a single value is a list of one, and variables use commas.
+    /// The items of a list. A single value is a list of one, and variables use commas.
     private func items(_ raw: RawValue) throws(Complaint) -> [String] {
         let items: [String]
         switch raw {
@@ -339,7 +342,7 @@ enum ValueKind: Sendable {
         return address.wireForm
     }
 
-    /// Entries add to the standard ones, or replace those of the same domain.
+    /// Entries are added to the standard ones, or replace those of the same domain.
     private func providers(_ raw: RawValue) throws(Complaint) -> ProviderRules {
         var rules = ProviderRules.standard.rules
         let entries: [String: [String: String]]

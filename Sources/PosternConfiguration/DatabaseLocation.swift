@@ -1,4 +1,4 @@
-// Where the database is: a file, or a server.
+// The location of the database: a file, or a server.
 
 import Database
 import Foundation
@@ -14,14 +14,14 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
     }
 
     private let place: Place
-    /// Most connections of this process to a server.
+    /// The maximum number of connections of this process to a server.
     private let connections: Int
 
     /// - Parameters:
     ///   - text: a URL of PostgreSQL, or a path.
-    ///   - path: the absolute path for the text.
-    /// Throws `ConfigurationError` for a URL that is not one of PostgreSQL or cannot be read, and for the other forms in which
-    /// a server with its password can be named, which are no paths; no message quotes it.
+    ///   - path: the absolute path for the text. Throws `ConfigurationError` for a URL that is not
+    ///     one of PostgreSQL or cannot be read. It also throws for other texts that name a server
+    ///     with its password, because they are not paths. No message quotes the text.
     package init(
         _ text: String, path: String, connections: Int = PostgresDatabase.Settings().connections, at place: String
     ) throws {
@@ -56,7 +56,8 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 
     /// Opens the database.
-    /// - Parameter creating: create the file if it does not exist; databases on a server are never created.
+    /// - Parameter creating: whether to create the file if it does not exist; databases on a server
+    ///   are never created.
     package func open(creating: Bool = false) throws -> any Database {
         switch place {
         case .file(let path): return try SQLiteDatabase(path: path, creating: creating)
@@ -68,7 +69,8 @@ package struct DatabaseLocation: Sendable, CustomStringConvertible, CustomReflec
     }
 }
 
-/// Whether a text that is not a URL names a server all the same: as `host=… password=…`, `postgresql:…` or `user:…@host`.
+/// Whether a text that is not a URL still names a server: `host=… password=…`, `postgresql:…` or
+/// `user:…@host`.
 private func namesServer(_ text: String) -> Bool {
     let octets = text.utf8.drop { $0 == 0x20 || $0 == 0x09 }
     guard octets.first != UInt8(ascii: "/") || octets.starts(with: "//".utf8) else { return false }
@@ -79,8 +81,8 @@ private func namesServer(_ text: String) -> Bool {
     return octets[..<at].contains(UInt8(ascii: ":"))
 }
 
-/// A URL that may be shown: `(redacted)` replaces every password in it. Parts that cannot be parsed with certainty are hidden
-/// too.
+/// The URL in a form that may be shown: `(redacted)` replaces every password, and parts that cannot
+/// be parsed with certainty.
 package func withoutPasswords(_ url: String) -> String {
     guard let scheme = url.range(of: "://") else { return url }
     var rest = url[scheme.upperBound...]

@@ -1,4 +1,4 @@
-// An installation: configuration, keys and store; every command opens them in the same way.
+// An installation: configuration, keys and store. Every command opens them in the same way.
 
 import Database
 import Accounts
@@ -13,7 +13,8 @@ package struct Installation: Sendable {
     package var keys: KeyRing { store.keys.current }
     package let store: Store
 
-    /// 32 octets for a purpose without a separate key in the key file. Throws as libcrypto does.
+    /// A key of 32 octets for a purpose that has no key of its own in the key file. Throws as
+    /// libcrypto does.
     package func derivedKey(_ purpose: String) throws -> [UInt8] {
         try HKDFSHA256.derive(key: keys.marks.active.secret, info: Array(purpose.utf8), length: 32)
     }
@@ -49,8 +50,8 @@ package struct Installation: Sendable {
         return installation
     }
 
-    /// The same database and keys with the present configuration: for a reload.
-    /// Throws `ConfigurationError` or `StoreFailure`.
+    /// An installation with the same database and keys and the configuration as read again: for a
+    /// reload. Throws `ConfigurationError` or `StoreFailure`.
     package func reread(flag: String?, environment: [String: String], set: [String], now: Int64) throws -> Installation {
         let (configuration, resolved) = try Self.configuration(flag: flag, environment: environment, set: set)
         let installation = Installation(
@@ -62,14 +63,15 @@ package struct Installation: Sendable {
         return installation
     }
 
-    /// Throws `ConfigurationError` where relay addresses are at a domain that the configuration does not name: their mail would
-    /// stop. For the start of the service.
+    /// Throws `ConfigurationError` if relay addresses are at a domain that the configuration does
+    /// not name, because their mail would stop. Called at the start of the service.
     package func requireRelayDomains() throws {
         guard let lost = try Self.lostDomains(configuration, store.addresses) else { return }
         throw ConfigurationError(.invalidValue, at: resolved.path, lost)
     }
 
-    /// What is wrong with the relay domains of a configuration, compared with the addresses of the store; nil for nothing.
+    /// The error in the relay domains of a configuration, compared with the addresses of the store;
+    /// nil if there is none.
     package static func lostDomains(
         _ configuration: Configuration, _ addresses: AddressRepository
     ) throws(StoreFailure) -> String? {
@@ -78,7 +80,7 @@ package struct Installation: Sendable {
         guard let first = lost.first else { return nil }
         let all = lost.map { "\($0.domain) (\($0.addresses))" }.joined(separator: ", ")
         return
-            "relay_domains does not have \(all), where there are relay addresses: their mail would wait in Postfix. Add \(first.domain) there, or, to give it up, to former_relay_domains"
+            "relay_domains does not have \(all), but relay addresses are there: their mail would wait in Postfix. Add \(first.domain) to relay_domains, or, to give it up, to former_relay_domains"
     }
 
     /// Updates the store's issuers to those of the configuration.
@@ -101,7 +103,7 @@ package struct Installation: Sendable {
             addressLength: configuration.addressLength, sessions: configuration.provider.sessions)
     }
 
-    /// Passes `body` a store with all data of this one; its changes are discarded afterwards.
+    /// Runs `body` on a store with all data of this one; its changes are discarded afterwards.
     package func rehearse<T>(_ body: (Store) throws -> T) throws -> T {
         try store.database.rehearse { database in
             let rehearsed = Installation(configuration: configuration, resolved: resolved, keys: store.keys, database: database)

@@ -1,4 +1,4 @@
-// The key file on disk: checks who may read it, and creates it.
+// The key file on disk: checks its permissions, reads it, and creates it.
 
 import Database
 import Accounts
@@ -7,10 +7,11 @@ import Support
 
 /// Reads and creates the key file.
 package enum KeyFile {
-    /// Far larger than any key file; a larger file is something else.
+    /// Far larger than any key file; a larger file is not one.
     private static let maximumSize = 1 << 20
 
-    /// Reads a key file. Throws `ConfigurationError` if it is missing, readable by anyone but its owner, or malformed.
+    /// Reads a key file. Throws `ConfigurationError` if it is missing, malformed, or readable by
+    /// another user than its owner.
     package static func read(path: String) throws -> KeyRing {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else {
@@ -44,8 +45,9 @@ package enum KeyFile {
         }
     }
 
-    /// Replaces a key file: a reader sees the old or the new text, whatever happens. A symbolic link stays, and the file that it
-    /// leads to is replaced: the keys may be kept elsewhere. Throws if root would follow another user's link.
+    /// Replaces a key file atomically: a reader sees the old or the new text. A symbolic link
+    /// stays, and its target is replaced, because the keys may be stored elsewhere. Throws if root
+    /// would follow another user's link.
     package static func replace(path link: String, text: String) throws {
         let path = try target(of: link)
         let new = path + ".new"

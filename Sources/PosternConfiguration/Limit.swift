@@ -1,4 +1,4 @@
-// Limits that define what happens beyond them.
+// Limits with their consequences.
 
 /// A maximum and its consequence.
 package struct Limit: Sendable, Hashable {
@@ -9,7 +9,7 @@ package struct Limit: Sendable, Hashable {
         /// The sender keeps the message and tries again.
         case tryLater(code: Int, enhanced: String)
 
-        /// As in `452 4.7.1`.
+        /// For example `452 4.7.1`.
         package var text: String {
             switch self {
             case .refuse(let code, let enhanced), .tryLater(let code, let enhanced): "\(code) \(enhanced)"

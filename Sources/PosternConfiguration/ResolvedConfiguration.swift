@@ -1,4 +1,4 @@
-// Layers of configuration: defaults, file, environment, flags; each overrides the one before.
+// Layers of configuration: defaults, file, environment, flags. Each overrides the one before.
 
 import Accounts
 import Foundation
@@ -45,7 +45,8 @@ package struct ResolvedConfiguration: Sendable {
     /// The default path of the configuration.
     package static let usualPath = "/etc/postern/postern.yaml"
 
-    /// The file to read: the flag, `POSTERN_CONFIG`, or the default path. A folder stands for `postern.yaml` in it.
+    /// The path of the file: the flag, `POSTERN_CONFIG`, or the default path. For a folder it is
+    /// the `postern.yaml` in it.
     package static func locate(flag: String?, environment: [String: String]) -> String {
         let named = flag ?? environment["POSTERN_CONFIG"].flatMap { $0.isEmpty ? nil : $0 } ?? usualPath
         var isFolder: ObjCBool = false
@@ -57,13 +58,14 @@ package struct ResolvedConfiguration: Sendable {
     /// - Parameters:
     ///   - environment: all variables of the process.
     ///   - flags: `key=value` texts, as from `--set`.
-    ///   - machineName: as `gethostname` gives it.
+    ///   - machineName: the result of `gethostname`.
     package init(path: String, environment: [String: String], flags: [String], machineName: String) throws {
         try self.init(
             file: ConfigurationFile(path: path), path: path, environment: environment, flags: flags, machineName: machineName)
     }
 
-    /// The same for a file that was read before; `path` is used in errors, and relative paths start from its folder.
+    /// As above, for a file that was read before. Errors name `path`, and relative paths start from
+    /// its folder.
     package init(
         file: ConfigurationFile, path: String, environment: [String: String], flags: [String], machineName: String
     ) throws {
@@ -146,8 +148,9 @@ package struct ResolvedConfiguration: Sendable {
         return result
     }
 
-    /// Refuses variables that look like a mistyped key: those of a section (`POSTERN_LIMITS_…`) that does not have such a key,
-    /// and those within two letters of a known one. Other variables that begin with `POSTERN_` belong to other programs.
+    /// Refuses variables that look like a mistyped key: `POSTERN_LIMITS_…` of a section that has no
+    /// such key, and those within two letters of a known one. Other variables that begin with
+    /// `POSTERN_` belong to other programs.
     private static func checkVariables(_ environment: [String: String]) throws {
         let known = Set(ConfigurationKey.allCases.map(\.variable)).union(["POSTERN_CONFIG"])
         let sections = Set(

@@ -1,4 +1,4 @@
-// Files that a service reads once, when it begins: `postern config check` reads them too.
+// Files that a service reads once, at its start. `postern config check` reads them too.
 
 import Accounts
 import WebAuthn
@@ -6,7 +6,8 @@ import Foundation
 import MailCrypto
 
 package enum ServiceFiles {
-    /// The operator's logo on pages; nil where there is none. Throws `ConfigurationError` where it cannot be used.
+    /// The operator's logo on pages; nil if there is none. Throws `ConfigurationError` if it cannot
+    /// be used.
     package static func logo(_ configuration: Configuration, at place: String) throws(ConfigurationError) -> AppIcon? {
         func refuse(_ detail: String) -> ConfigurationError {
             ConfigurationError(.invalidValue, at: place, "page.logo: \(detail)")
@@ -19,13 +20,13 @@ package enum ServiceFiles {
         }
     }
 
-    /// Certificates of makers of devices, for new passkeys.
+    /// Certificates of device manufacturers, for new passkeys.
     package static func passkeyRoots(
         _ configuration: Configuration, at place: String
     ) throws(ConfigurationError) -> [Certificate] {
         guard let path = configuration.provider.passkeyRootsPath else { return [] }
         guard let octets = FileManager.default.contents(atPath: path), let found = CertificateFile.read(Array(octets)) else {
-            throw ConfigurationError(.invalidValue, at: place, "sign_in.passkey_roots: \(path) holds no certificates in PEM")
+            throw ConfigurationError(.invalidValue, at: place, "sign_in.passkey_roots: \(path) contains no certificates in PEM")
         }
         do throws(CryptoError) {
             var roots: [Certificate] = []

@@ -3,7 +3,7 @@
 import Foundation
 import SignIn
 
-/// The configured provider; its secret is read when needed.
+/// The configured provider; its secret is read when it is used.
 package struct UpstreamSource: Sendable {
     package let issuer: String
     private let clientID: String
@@ -14,10 +14,10 @@ package struct UpstreamSource: Sendable {
     private let addresses: UpstreamSettings.Addresses
     private let isOnly: Bool
 
-    /// Nil if there is none. Throws if it is only partly configured.
+    /// Nil if no provider is configured. Throws if it is only partly configured.
     /// - Parameters:
-    ///   - text: the value of a key; empty where it is absent.
-    ///   - place: the configuration.
+    ///   - text: the value of a key; empty if it is absent.
+    ///   - place: the place of the configuration, for errors.
     init?(
         _ text: (ConfigurationKey) -> String, scopes: [String], secretPath: String, hasPage: Bool, at place: String
     ) throws(ConfigurationError) {
@@ -43,8 +43,8 @@ package struct UpstreamSource: Sendable {
         isOnly = text(.signInUpstreamOnly) == "yes"
     }
 
-    /// With the secret. Throws if that cannot be read.
-    /// - Parameter place: the configuration.
+    /// The settings with the secret. Throws if the secret cannot be read.
+    /// - Parameter place: the place of the configuration, for errors.
     package func settings(at place: String) throws(ConfigurationError) -> UpstreamSettings {
         var secret: ClientSecretText?
         if let secretPath {

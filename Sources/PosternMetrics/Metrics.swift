@@ -1,4 +1,5 @@
-// Counters, gauges and histograms, and their text for Prometheus. Cheap enough for the mail path: an atomic addition or two each.
+// Counters, gauges and histograms, and their text for Prometheus. Cheap enough for the mail path:
+// one or two atomic additions for each observation.
 
 import Synchronization
 
@@ -9,16 +10,16 @@ package final class Counter: Sendable {
     package var count: Int { value.load(ordering: .relaxed) }
 }
 
-/// A number that goes up and down.
+/// A number that rises and falls.
 package final class Gauge: Sendable {
     private let bits = Atomic<UInt64>(0)
     package func set(_ value: Double) { bits.store(value.bitPattern, ordering: .relaxed) }
     package var value: Double { Double(bitPattern: bits.load(ordering: .relaxed)) }
 }
 
-/// How long things took.
+/// Durations, counted by upper bounds.
 package final class Histogram: Sendable {
-    /// Upper bounds in seconds, ascending: from a look-up in memory to the timeout of a mail server.
+    /// Upper bounds in seconds, ascending: from a lookup in memory to the timeout of a mail server.
     package static let seconds: [Double] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 
     package let bounds: [Double]
@@ -35,7 +36,7 @@ package final class Histogram: Sendable {
         microseconds.add(Int(max(0, min(seconds, 1e9)) * 1e6))
     }
 
-    /// Measures how long the work takes.
+    /// Measures the duration of the work.
     package func timed<Result, Failure: Error>(_ work: () throws(Failure) -> Result) throws(Failure) -> Result {
         let start = ContinuousClock.now
         defer {
@@ -56,9 +57,11 @@ package final class Histogram: Sendable {
     package var sum: Double { Double(microseconds.count) / 1e6 }
 }
 
-/// One metric with its label values. The values are fixed words of our code; beyond `limit` of them, others count as `other`.
+/// One metric with its label values. The values are fixed words of our code; beyond `limit`
+/// combinations, others count as `other`.
 package final class Family<Metric: Sendable>: Sendable {
-    /// Combinations of label values: far more than our code has, so that a mistake in it cannot fill the memory.
+    /// Maximum number of combinations of label values. It is far more than our code has, and keeps
+    /// a mistake in the code from filling the memory.
     package static var limit: Int { 500 }
 
     package let name: String
@@ -88,7 +91,7 @@ package final class Family<Metric: Sendable>: Sendable {
         }
     }
 
-    /// All of them, in a fixed order.
+    /// All metrics of the family, in a fixed order.
     package var all: [(values: [String], metric: Metric)] {
         metrics.withLock { $0.map { ($0.key, $0.value) } }.sorted { $0.0.lexicographicallyPrecedes($1.0) }
     }
@@ -106,7 +109,7 @@ package final class MetricsRegistry: Sendable {
 
     package init() {}
 
-    /// - Parameter name: ends in `_total`.
+    /// - Parameter name: must end in `_total`.
     package func counter(_ name: String, _ help: String, labels: [String] = []) -> Family<Counter> {
         let family = Family(name: name, help: help, labels: labels) { Counter() }
         entries.withLock { $0.append(.counter(family)) }
@@ -119,7 +122,7 @@ package final class MetricsRegistry: Sendable {
         return family
     }
 
-    /// - Parameter name: ends in its unit, `_seconds`.
+    /// - Parameter name: must end in its unit, `_seconds`.
     package func histogram(
         _ name: String, _ help: String, labels: [String] = [], bounds: [Double] = Histogram.seconds
     ) -> Family<Histogram> {
@@ -128,7 +131,8 @@ package final class MetricsRegistry: Sendable {
         return family
     }
 
-    /// A gauge with one label that is read on request, for each value that exists then; they are few. May block.
+    /// A gauge with one label, read on request, for each value that exists at that time; these are
+    /// few. May block.
     package func readings(
         _ name: String, _ help: String, label: String, _ read: @escaping @Sendable () -> [(value: String, count: Int)]
     ) {

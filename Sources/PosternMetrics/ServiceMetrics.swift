@@ -1,5 +1,5 @@
-// Every metric of the service, in one place. No label holds an address, an identifier of a user or a team, or anything that
-// was sent.
+// Every metric of the service, in one place. No label contains an address, an identifier of a user
+// or a team, or anything from a message.
 
 /// The metrics of `postern serve`.
 package final class ServiceMetrics: Sendable {
@@ -30,18 +30,20 @@ package final class ServiceMetrics: Sendable {
     package let decisionRules: Family<Counter>
     /// `rule`: of the active policy, or the kind of a challenge.
     package let decisionErrors: Family<Counter>
-    /// `trouble`: ignored_context, invalid_context; `name`: the first fifty that came.
+    /// `trouble`: ignored_context, invalid_context; `name`: the first fifty different names.
     package let decisionContext: Family<Counter>
     /// Seconds since the oldest undelivered event was created; 0 if there is none.
     package let outboxAge: Gauge
     package let outboxSize: Gauge
-    /// Events that were given up.
+    /// Events that Postern gave up.
     package let outboxParked: Gauge
-    /// Messages in Postfix's queue for addresses at a relay domain, where nothing is delivered; -1 if unknown.
+    /// Messages in Postfix's queue for addresses at a relay domain, which Postfix cannot deliver;
+    /// -1 if unknown.
     package let parkedMessages: Gauge
-    /// Whether the store accepted the last change: 1, or 0, for example, on a full disk.
+    /// Whether the store accepted the last change: 1 if it did, 0 if not, for example on a full
+    /// disk.
     package let storeWritable: Gauge
-    /// Seconds since 1970 at which the certificate of the HTTP API ends; 0 where it has none.
+    /// Seconds since 1970 at which the certificate of the HTTP API ends; 0 if it has none.
     package let certificateEnd: Gauge
     /// `outcome`: done, refused.
     package let reloads: Family<Counter>
@@ -49,7 +51,7 @@ package final class ServiceMetrics: Sendable {
     package let events: Family<Counter>
 
     package init(version: String) {
-        let info = registry.gauge("postern_build_info", "Always 1; the label says which version runs.", labels: ["version"])
+        let info = registry.gauge("postern_build_info", "Always 1; the label is the running version.", labels: ["version"])
         info(version).set(1)
         messages = registry.counter("postern_messages_total", "Messages at the end of data.", labels: ["direction", "outcome"])
         refusals = registry.counter("postern_refusals_total", "Recipients and messages refused or deferred.", labels: ["reason"])
@@ -58,7 +60,7 @@ package final class ServiceMetrics: Sendable {
         copies = registry.counter("postern_copies_total", "Copies of messages to several users, by outcome.", labels: ["outcome"])
         leakIncidents = registry.counter("postern_leak_incidents_total", "Replies in which the leak check found an inbox.")()
         linksLeft = registry.counter(
-            "postern_links_left_total", "Forwards with mailto links that could not be led through the relay.")()
+            "postern_links_left_total", "Forwards with mailto links that bypass the relay.")()
         dnsQueries = registry.counter(
             "postern_dns_queries_total", "DNS queries, including cached ones.", labels: ["type", "result"])
         dnsSeconds = registry.histogram("postern_dns_query_seconds", "Time of a DNS query.", labels: ["type"])
@@ -71,7 +73,7 @@ package final class ServiceMetrics: Sendable {
             "postern_decision_errors_total", "Rules and challenges whose condition ended in an error.", labels: ["rule"])
         decisionContext = registry.counter(
             "postern_decision_context_total",
-            "Questions with context that the policy does not declare (ignored_context) or cannot use (invalid_context).",
+            "Requests with context that the policy does not declare (ignored_context) or cannot use (invalid_context).",
             labels: ["trouble", "name"])
         outboxAge = registry.gauge("postern_outbox_oldest_seconds", "Age of the oldest event that waits to be delivered.")()
         outboxSize = registry.gauge("postern_outbox_events", "Events that wait to be delivered.")()
@@ -79,9 +81,9 @@ package final class ServiceMetrics: Sendable {
             "postern_outbox_parked_events", "Events that were given up, and can be sent again with postern event retry.")()
         certificateEnd = registry.gauge(
             "postern_http_certificate_not_after_seconds",
-            "When the certificate of the HTTP API ends, in seconds since 1970; 0: it has none.")()
+            "End of validity of the HTTP API's certificate, in seconds since 1970; 0: it has none.")()
         storeWritable = registry.gauge(
-            "postern_store_writable", "Whether the store accepted the last change: 0, for example, on a full disk.")()
+            "postern_store_writable", "Whether the store accepted the last change: 1, or 0, for example on a full disk.")()
         storeWritable.set(1)
         parkedMessages = registry.gauge(
             "postern_parked_messages",
@@ -89,7 +91,7 @@ package final class ServiceMetrics: Sendable {
         parkedMessages.set(-1)
         events = registry.counter("postern_events_total", "Attempts to deliver an event.", labels: ["result"])
         reloads = registry.counter("postern_reloads_total", "Reloads of the configuration (SIGHUP).", labels: ["outcome"])
-        // Metrics that an alert uses must exist before the event happens.
+        // Metrics that an alert uses must exist before the first event.
         for direction in ["forward", "reply", "report", "answer", "operator"] {
             for outcome in ["relayed", "discarded", "refused", "deferred"] { _ = messages(direction, outcome) }
         }

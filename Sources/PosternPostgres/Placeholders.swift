@@ -1,15 +1,16 @@
-// Translates `?`, as repositories write it, to `$1`, as PostgreSQL reads it.
+// Translates the `?` of repositories to the `$1` of PostgreSQL.
 
 import Database
 
 enum Placeholders {
-    /// The statement with `$1`, `$2`… in place of every `?`; a `?` with a number keeps it. No literal in our statements may
-    /// contain `?` (`SQL`). Throws `statement` if some have a number and others do not (SQLite continues from the largest
-    /// number), or if there are not as many as values.
+    /// The statement with `$1`, `$2`… in place of every `?`; a `?` with a number keeps it. No
+    /// literal in our statements may contain `?` (`SQL`). Throws `statement` if some have a number
+    /// and others do not (SQLite continues from the largest number), or if their count differs from
+    /// the number of values.
     static func translated(_ sql: String, values: Int) throws(PostgresFailure) -> String {
         var octets: [UInt8] = []
         octets.reserveCapacity(sql.utf8.count + 32)
-        // How many have no number, and the largest number of the others.
+        // The number of those without a number, and the largest number of the others.
         var (number, largest) = (0, 0)
         var rest = sql.utf8[...]
         while let octet = rest.popFirst() {

@@ -3,35 +3,38 @@
 import Database
 import CPQ
 
-/// The failure of a statement or a connection, before it is decided how to handle it.
+/// The failure of a statement or a connection, before the decision how to handle it.
 struct PostgresFailure: Error {
     /// Five characters (PostgreSQL manual, appendix A); empty if the connection itself failed.
     let state: String
-    /// The primary message: names tables and constraints. The detail, which quotes values, is never read.
+    /// The primary message, which names tables and constraints. The detail, which quotes values, is
+    /// never read.
     let message: String
-    /// Whether the connection cannot be used any more.
+    /// Whether the connection is no longer usable.
     let isConnectionLost: Bool
-    /// What is to be put right, where a connection was not made.
+    /// The fault to be fixed, if no connection could be made.
     private let fault: ServerFault?
-    /// The store's failure, if it was not the server that failed.
+    /// The store's failure, if the failure did not come from the server.
     private var known: StoreFailure?
 
-    /// Whether the server accepts no writes: it has become a standby, and another one is the primary now.
+    /// Whether the server accepts no writes: it has become a standby, and another server is the
+    /// primary now.
     var isNoPrimary: Bool { state == "25006" || (state == "0A000" && message.contains("hot standby")) }
 
-    /// Whether the server has no connection left for us: existing ones continue.
+    /// Whether the server has no free connection for us; existing ones continue.
     var isServerFull: Bool { state == "53300" }
 
-    /// Whether the transaction may succeed when it runs again: it conflicted with another one, or was idle for too long, and
-    /// has left no trace.
+    /// Whether the transaction may succeed when it runs again. It conflicted with another one, or
+    /// was idle for too long, and has changed nothing.
     var isRepeatable: Bool { ["40001", "40P01", "25P03"].contains(state) || isRacingMigration }
 
-    /// Whether another host just created the same table, column or index: after a repetition, nothing is left to do.
+    /// Whether another host just created the same table, column or index: after a repetition,
+    /// nothing is left to do.
     private var isRacingMigration: Bool {
         ["42P07", "42701", "42710"].contains(state) || (state == "23505" && message.contains("\"pg_"))
     }
 
-    /// The failure as the store reports it.
+    /// The failure in the store's form.
     var storeFailure: StoreFailure {
         if let known { return known }
         if isNoPrimary { return .temporary(.away, "the server is read-only: it is not the primary").by(.standby) }
@@ -53,7 +56,7 @@ struct PostgresFailure: Error {
         case "53", "57": return .temporary(.resources, message)
         case "58": return .temporary(.inputOutput, message)
         case "23": return .permanent(.constraint, message)
-        // Messages about data quote the data.
+        // The server's messages about data quote the data, so they are not used.
         case "22": return .permanent(.statement, "a value does not fit its column (SQLSTATE \(state))")
         case "XX": return .permanent(.corrupted, message)
         default: return .permanent(.statement, message.isEmpty ? "SQLSTATE \(state)" : message)
@@ -64,7 +67,8 @@ struct PostgresFailure: Error {
     init(result: OpaquePointer?, connection: OpaquePointer) {
         func field(_ code: Int32) -> String { PQresultErrorField(result, code).map { String(cString: $0) } ?? "" }
         state = field(Int32(UInt8(ascii: "C")))
-        // With 57P01 and the like, and 25P03, the server says that it ends the connection; libpq may not know yet.
+        // With 57P01 and similar codes, and with 25P03, the server says that it ends the
+        // connection; libpq may not know yet.
         isConnectionLost = PQstatus(connection) != CONNECTION_OK || state.hasPrefix("57P") || state == "25P03"
         let primary = field(Int32(UInt8(ascii: "M")))
         fault = nil

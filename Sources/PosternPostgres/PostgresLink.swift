@@ -1,4 +1,5 @@
-// One connection to a PostgreSQL server, made safe: results are read completely and freed, statements are prepared once.
+// A safe connection to a PostgreSQL server: results are read completely and freed, and statements
+// are prepared once.
 
 import Database
 import CPQ
@@ -7,20 +8,21 @@ import Synchronization
 
 /// Used by one thread at a time; the pool ensures this.
 ///
-/// The connection is in libpq's pipeline mode: BEGIN is sent together with the first statement, as is a preparation. The reply
-/// to an end that no one waits for is read later. Each statement is one round trip.
+/// The connection is in libpq's pipeline mode: BEGIN and a preparation are sent together with the
+/// first statement. The reply to an end for which no caller waits is read later. Each statement is
+/// one round trip.
 final class PostgresLink: @unchecked Sendable {
     private let connection: OpaquePointer
-    /// Prepared statements by text; one text may have several, with different types of arguments.
+    /// Prepared statements by text. One text may have several, with different argument types.
     private var prepared: [String: [Prepared]] = [:]
-    /// How many statements the server keeps.
+    /// The number of statements that the server keeps.
     private var preparedCount = 0
 
-    /// How many names were used, including those whose preparation failed.
+    /// The number of used names, including those whose preparation failed.
     private var named = 0
 
     private struct Prepared {
-        /// Nil if every value was NULL, which fits any type.
+        /// A type is nil if every value was NULL, which fits any type.
         let types: [Oid?]
         let statement: Statement
 
@@ -28,7 +30,7 @@ final class PostgresLink: @unchecked Sendable {
             types.count == wanted.count && zip(types, wanted).allSatisfy { $1 == nil || $0 == $1 }
         }
 
-        /// The types of both, if neither contradicts the other.
+        /// The types of both, if they do not contradict each other.
         func joined(_ wanted: [Oid?]) -> [Oid?]? {
             guard types.count == wanted.count, zip(types, wanted).allSatisfy({ $0 == nil || $1 == nil || $0 == $1 }) else {
                 return nil
@@ -45,7 +47,7 @@ final class PostgresLink: @unchecked Sendable {
         init(name: String) { self.name = name }
     }
 
-    /// What was sent and not answered yet, in order.
+    /// Statements that were sent and not answered yet, in order.
     private var unanswered: [Sent] = []
 
     private enum Sent {
@@ -58,7 +60,7 @@ final class PostgresLink: @unchecked Sendable {
     private var beginning: [String] = []
     /// Whether the server is in the middle of a transaction.
     private var isInTransaction = false
-    /// Set once the connection cannot be trusted any more: it is closed instead of being returned.
+    /// Set when the connection is no longer reliable: then it is closed instead of being returned.
     private(set) var isBroken = false
     private let goodbye = Goodbye()
 
@@ -67,11 +69,12 @@ final class PostgresLink: @unchecked Sendable {
         let isSaid = Atomic(false)
     }
 
-    /// More statements than the program usually has. Above it all are deallocated, and those in use are prepared again.
+    /// More statements than the program usually has. Beyond this number all are deallocated, and
+    /// those in use are prepared again.
     private static let statementLimit = 1000
 
-    /// Connects. Blocks at most as long as `connect_timeout` says for each host. The message of a failure never contains the
-    /// password.
+    /// Connects. Blocks for at most `connect_timeout` for each host. The message of a failure never
+    /// contains the password.
     init(parameters: [(String, String)], setup: String) throws(PostgresFailure) {
         let opened: OpaquePointer? = Self.withCStrings(parameters.map(\.0)) { names in
             Self.withCStrings(parameters.map(\.1)) { values in PQconnectdbParams(names, values, 0) }
@@ -85,8 +88,9 @@ final class PostgresLink: @unchecked Sendable {
             PQfinish(connection)
             throw failure
         }
-        // Warnings of the server are dropped: libpq would print them on standard error. A message while nothing is running
-        // announces that the server ends the connection: 57P01 and similar codes.
+        // Warnings of the server are dropped: libpq would print them on standard error. A message
+        // while no statement runs announces that the server ends the connection: 57P01 and similar
+        // codes.
         PQsetNoticeReceiver(
             connection,
             { argument, result in
@@ -106,22 +110,25 @@ final class PostgresLink: @unchecked Sendable {
 
     func close() { PQfinish(connection) }
 
-    /// The message of a failed connection: one line, without what the server may have quoted.
+    /// The message of a failed connection: one line, without quotations by the server.
     private static func connectionFailure(_ connection: OpaquePointer) -> PostgresFailure {
         let full = PQerrorMessage(connection).map { String(cString: $0) } ?? ""
         var line = full.split(whereSeparator: \.isNewline).map { $0.drop(while: \.isWhitespace) }.joined(separator: "; ")
-        // libpq quotes hosts, users and parameters, never the password; if one of them contains it, it is redacted.
+        // libpq quotes hosts, users and parameters, never the password. If one of them contains the
+        // password, it is redacted.
         if let password = PQpass(connection).map({ String(cString: $0) }), password.utf8.count >= 3 {
             line = line.replacing(password, with: "(redacted)")
         }
-        // libpq gives no SQLSTATE here. What someone must fix is recognized by its words in the C locale.
+        // libpq gives no SQLSTATE here. A fault that a person must fix is recognized by its words
+        // in the C locale.
         let fault = faults.first { words in words.all.allSatisfy { full.contains($0) } }?.fault
         let isRefusal = fault.map { ![.full, .noHost, .noAnswer].contains($0) } ?? false
         let state = isRefusal ? "28000" : fault == .full ? "53300" : ""
         return PostgresFailure(state: state, message: line, isConnectionLost: !isRefusal, fault: fault)
     }
 
-    /// Words of the server, of libpq and of PgBouncer; the first that are all there count.
+    /// Words of the server, of libpq and of PgBouncer. The first entry whose words all occur
+    /// counts.
     private static let faults: [(all: [String], fault: ServerFault)] = [
         (["Peer authentication failed"], .wrongSystemUser), (["Ident authentication failed"], .wrongSystemUser),
         (["no password supplied"], .noPassword), (["no pg_hba.conf entry"], .notAdmitted),
@@ -140,27 +147,30 @@ final class PostgresLink: @unchecked Sendable {
         (["Connection timed out"], .noAnswer), (["No route to host"], .noAnswer), (["Network is unreachable"], .noAnswer),
     ]
 
-    /// Whether another caller may use it: nothing is in progress. Costs nothing.
+    /// Whether another caller may use it: no statement or transaction is in progress. Costs
+    /// nothing.
     var isReusable: Bool { !isBroken && !isInTransaction && beginning.isEmpty && PQstatus(connection) == CONNECTION_OK }
 
-    /// Whether the server still has it open. Costs no round trip, but waits for replies that were not awaited before.
+    /// Whether the server still has it open. Needs no round trip, but waits for earlier replies
+    /// that no caller waited for.
     var isAlive: Bool {
         guard isReusable, (try? collect()) != nil, PQconsumeInput(connection) == 1 else { return false }
-        // Processes what was received.
+        // Processes the received data.
         _ = PQisBusy(connection)
         return PQstatus(connection) == CONNECTION_OK && !goodbye.isSaid.load(ordering: .relaxed)
     }
 
     // MARK: Transactions
 
-    /// Begins a transaction without a round trip: the statements are sent with its first statement. Without one, none begins.
+    /// Begins a transaction without a round trip: the statements are sent with its first statement.
+    /// If no statement follows, no transaction begins.
     func begin(_ statements: [String]) { beginning = statements }
 
-    /// Commits it; returns when the server has confirmed.
+    /// Commits the transaction; returns when the server has confirmed.
     func commit() throws(PostgresFailure) { try end("COMMIT", isAwaited: true) }
 
-    /// Ends a transaction that changed nothing. The reply is read before the connection is used again. Even a lost connection
-    /// does not matter: all reads are done.
+    /// Ends a transaction that changed nothing. The reply is read before the connection is used
+    /// again. A lost connection does not matter, because all reads are complete.
     func endUnawaited() { try? end("COMMIT", isAwaited: false) }
 
     func rollBack() throws(PostgresFailure) { try end("ROLLBACK", isAwaited: true) }
@@ -176,7 +186,7 @@ final class PostgresLink: @unchecked Sendable {
 
     // MARK: Statements
 
-    /// Several statements without parameters, as their own round trip.
+    /// Runs several statements without parameters, in a separate round trip.
     func script(_ sql: String) throws(PostgresFailure) {
         try sendBeginning()
         if !unanswered.isEmpty { try sync() }
@@ -187,12 +197,13 @@ final class PostgresLink: @unchecked Sendable {
         try check(PQexec(connection, sql)) { _ in }
     }
 
-    /// Runs a statement with its arguments and reads the rows. Outside a transaction it is its own transaction.
+    /// Runs a statement with its arguments and reads the rows. Outside a transaction it is its own
+    /// transaction.
     func rows(_ sql: String, _ arguments: [SQLValue]) throws(PostgresFailure) -> [SQLRow] {
         try execute(sql, arguments, Self.rows)
     }
 
-    /// Runs a statement and returns the number of rows it touched.
+    /// Runs a statement and returns the number of changed rows.
     func run(_ sql: String, _ arguments: [SQLValue]) throws(PostgresFailure) -> Int {
         try execute(sql, arguments) { result, _ in
             PQcmdTuples(result).flatMap { Int(String(cString: $0)) } ?? 0
@@ -202,14 +213,15 @@ final class PostgresLink: @unchecked Sendable {
     private func execute<T>(
         _ sql: String, _ arguments: [SQLValue], _ read: (OpaquePointer, Statement) throws(PostgresFailure) -> T
     ) throws(PostgresFailure) -> T {
-        // Separately from what follows: an error in earlier replies would be taken for one of this statement.
+        // Separately, because an error in earlier replies would look like an error of this
+        // statement.
         try collect()
         if preparedCount >= Self.statementLimit { try forgetStatements() }
         try sendBeginning()
         let statement = try send(sql, arguments)
         try sync()
         var answer: Result<T, PostgresFailure>?
-        // The statement is the last of all that is answered now.
+        // The statement is the last one of those that are answered now.
         try collect { result in answer = Result { () throws(PostgresFailure) in try read(result, statement) } }
         guard let answer else { throw lost() }
         return try answer.get()
@@ -233,7 +245,8 @@ final class PostgresLink: @unchecked Sendable {
             let text = try Placeholders.translated(sql, values: arguments.count)
             named += 1
             statement = Statement(name: "s\(named)")
-            // With types known from other values, so that rows with NULL in different places soon need no new statement.
+            // Uses types known from other values, so that rows with NULL in different places soon
+            // need no new statement.
             let types = prepared[sql]?.lazy.compactMap { $0.joined(wanted) }.first ?? wanted
             let isSent = PQsendPrepare(
                 connection, statement.name, text, Int32(types.count), types.map { $0 ?? 0 })
@@ -258,14 +271,14 @@ final class PostgresLink: @unchecked Sendable {
         try collect()
     }
 
-    /// Sends all that is queued. After an error the server skips everything up to here.
+    /// Sends all that is queued. After an error the server skips everything before this point.
     private func sync() throws(PostgresFailure) {
         guard PQpipelineSync(connection) == 1 else { throw lost() }
         unanswered.append(.sync)
     }
 
-    /// Reads the replies to all that was sent, and passes each statement's to `read`. Throws the first failure among them,
-    /// after all are read.
+    /// Reads all outstanding replies, and passes the reply of each statement to `read`. Throws the
+    /// first failure among them after all are read.
     private func collect(_ read: (OpaquePointer) -> Void = { _ in }) throws(PostgresFailure) {
         guard !unanswered.isEmpty else { return }
         defer { unanswered.removeAll(keepingCapacity: true) }
@@ -278,7 +291,7 @@ final class PostgresLink: @unchecked Sendable {
                 guard isSync else { throw failure ?? lost() }
                 continue
             }
-            // What follows an error was not run.
+            // The server did not run the statements after an error.
             if failure != nil {
                 PQclear(result)
             } else {
@@ -297,7 +310,7 @@ final class PostgresLink: @unchecked Sendable {
                 }
             }
             guard PQstatus(connection) == CONNECTION_OK else { throw failure ?? lost() }
-            // The end of this one's results.
+            // Reads to the end of this statement's results.
             while let more = PQgetResult(connection) { PQclear(more) }
         }
         if let failure { throw failure }
@@ -315,7 +328,8 @@ final class PostgresLink: @unchecked Sendable {
             return read(result)
         }
         let failure = PostgresFailure(result: result, connection: connection)
-        // A connection to a server that is no longer the primary, or whose prepared statements are gone, is of no use.
+        // A connection is not usable if its server is no longer the primary, or if its prepared
+        // statements are lost.
         if failure.isConnectionLost || ["25006", "26000", "0A000"].contains(failure.state) { isBroken = true }
         throw failure
     }
@@ -323,7 +337,7 @@ final class PostgresLink: @unchecked Sendable {
     private static func rows(_ result: OpaquePointer, _ statement: Statement) throws(PostgresFailure) -> [SQLRow] {
         let range = 0..<PQnfields(result)
         let columns = statement.columns ?? SQLColumns(range.map { PQfname(result, $0).map { String(cString: $0) } ?? "" })
-        // BEGIN, which was answered before it, has no columns.
+        // BEGIN, which is answered before it, has no columns.
         if !range.isEmpty { statement.columns = columns }
         let types = range.map { PQftype(result, $0) }
         return try (0..<PQntuples(result)).map { row throws(PostgresFailure) in

@@ -4,61 +4,63 @@ import Database
 import Concurrency
 import Foundation
 
-/// Lends each connection to one thread at a time. A broken connection is replaced; an idle one is checked before it is used, so
-/// that the next caller does not notice a restart of the server.
+/// Lends each connection to one thread at a time. Replaces a broken connection, and checks an idle
+/// one before its use, so that the next caller does not notice a restart of the server.
 ///
-/// A connection that cannot be opened is not a failure while there are others: callers wait until one is returned, and a thread
-/// keeps trying. Some may be reserved for callers with priority.
+/// If a connection cannot be opened while others exist, that is not a failure: callers wait until
+/// one is returned, and a thread keeps trying. Some connections may be reserved for callers with
+/// priority.
 final class PostgresPool: @unchecked Sendable {
-    /// Who requests a connection: callers with priority (decisions), others (mail, services), and requests over HTTP, which
-    /// come in any number.
+    /// The kind of caller: callers with priority (decisions), others (mail, services), and requests
+    /// over HTTP, which may come in any number.
     private enum Claim: Int { case first, other, request }
 
     /// A thread that waits for a connection.
     private final class Waiter {
         let claim: Claim
         let turn: MonotonicCondition
-        /// The connection that was lent to it.
+        /// The connection that it got.
         var link: PostgresLink?
 
         init(_ claim: Claim, _ lock: MonotonicCondition) { (self.claim, turn) = (claim, MonotonicCondition(sharing: lock)) }
     }
 
-    /// Connections that requests leave for mail.
+    /// Connections that requests must leave for mail.
     private static let leftToMail = 2
-    /// Seconds between two attempts of that thread: doubled from the first to the last.
+    /// Seconds between two attempts of that thread: doubled each time, from the first value to the
+    /// last.
     private static let pauses = (first: 0.05, last: 1.0)
 
     private let limit: Int
     private let timeout: Duration
     private let connect: @Sendable () throws(PostgresFailure) -> PostgresLink
     private let condition = MonotonicCondition()
-    /// Those who wait, in the order in which they came. Each is woken alone: if all were woken for each connection
-    /// that is returned, they would wait for the lock instead, while connections are idle.
+    /// The waiting threads in the order of their arrival. Each is woken separately. If all were
+    /// woken for each returned connection, they would wait for the lock while connections are idle.
     private var waiters: [Waiter] = []
     private var idle: [PostgresLink] = []
-    /// Open connections, and those that are being opened.
+    /// Open connections, including those that are being opened.
     private var open = 0
     private var opening = 0
     /// Connections in use, by `Claim`.
     private var inUse = [0, 0, 0]
     private var reserved = 0
-    /// Callers without a connection yet, waiting or not.
+    /// Callers that have no connection yet, waiting or not.
     private var wanting = 0
     private var isGrowing = false
     private var isClosed = false
 
     /// - Parameters:
     ///   - limit: maximum number of connections.
-    ///   - timeout: seconds to wait until one is returned, before the store counts as busy.
+    ///   - timeout: seconds to wait until one is returned; then the store counts as busy.
     init(limit: Int, timeout: TimeInterval, connect: @escaping @Sendable () throws(PostgresFailure) -> PostgresLink) {
         self.limit = limit
         self.timeout = .seconds(timeout)
         self.connect = connect
     }
 
-    /// Reserves connections for callers with priority, at most half, and starts to open them: when they are needed, the server
-    /// may have none left.
+    /// Reserves connections for callers with priority, at most half, and starts to open them now:
+    /// later the server may have none left.
     func reserve(_ count: Int) {
         condition.lock()
         defer { condition.unlock() }
@@ -66,8 +68,8 @@ final class PostgresPool: @unchecked Sendable {
         grow()
     }
 
-    /// Runs `body` with its own connection.
-    /// - Parameter isFirst: whether it may use the reserved ones.
+    /// Runs `body` with a connection that no other thread uses.
+    /// - Parameter isFirst: whether it may use the reserved connections.
     func with<T>(isFirst: Bool = false, _ body: (PostgresLink) throws(PostgresFailure) -> T) throws(PostgresFailure) -> T {
         let claim: Claim = isFirst ? .first : WriteQueue.isOnSharedThread ? .request : .other
         let link = try take(claim)
@@ -93,13 +95,15 @@ final class PostgresPool: @unchecked Sendable {
                 waiter.link = nil
                 if isUsable(link, claim) { return link }
                 waiters.insert(waiter, at: 0)
-                // There is one connection less: perhaps someone may open another, or waits for the last to be closed.
+                // One connection less is open: a waiting caller may open another one, or `close`
+                // may wait for the last one.
                 if failure != nil { grow() }
                 wakeAll()
                 continue
             }
             guard !isClosed else { throw PostgresFailure(.temporary(.unreachable, "the store is closed")) }
-            // If there is no connection, each caller tries itself: the server may just have come back.
+            // If no connection exists, each caller tries itself, because the server may just have
+            // come back.
             if failure == nil, mayHaveNew(claim), !isGrowing || open == 0 {
                 opening += 1
                 count(claim, 1)
@@ -129,14 +133,14 @@ final class PostgresPool: @unchecked Sendable {
         }
     }
 
-    /// Takes an idle connection, if callers with this claim may have one.
+    /// Returns an idle connection, if callers with this claim may have one.
     private func idle(for claim: Claim) -> PostgresLink? {
         guard mayHaveIdle(claim), let link = idle.popLast() else { return nil }
         count(claim, 1)
         return link
     }
 
-    /// Whether the server still holds this connection, which was just taken. If not, closes it.
+    /// Whether the server still has this connection open. If not, closes it.
     private func isUsable(_ link: PostgresLink, _ claim: Claim) -> Bool {
         if outside({ link.isAlive }) { return true }
         count(claim, -1)
@@ -145,8 +149,9 @@ final class PostgresPool: @unchecked Sendable {
         return false
     }
 
-    /// Lends idle connections to those who wait longest and may have one. Callers with priority do not overtake: on a full
-    /// server they would leave none for others. Call with the lock held, whenever there may be more for those who wait.
+    /// Lends idle connections to the callers that have waited longest and may have one. Callers
+    /// with priority do not overtake: on a full server they would leave none for others. Call it
+    /// with the lock held, whenever more connections may be available.
     private func serve() {
         guard !isClosed else { return }
         var next = 0
@@ -162,7 +167,8 @@ final class PostgresPool: @unchecked Sendable {
         }
     }
 
-    /// Wakes all who wait, because something other than an idle connection is new. Call with the lock held.
+    /// Wakes all waiting threads, because of a change other than an idle connection. Call it with
+    /// the lock held.
     private func wakeAll() {
         serve()
         for waiter in waiters { waiter.turn.signal() }
@@ -187,8 +193,8 @@ final class PostgresPool: @unchecked Sendable {
         }
     }
 
-    /// Others must leave the reserved connections idle that are not in use; fewer if there are few connections, as they could
-    /// have none otherwise.
+    /// Other callers must leave unused reserved connections idle. If the pool has few connections,
+    /// they leave fewer, because otherwise they could have none.
     private func mayHaveIdle(_ claim: Claim) -> Bool {
         guard claim != .first else { return true }
         return isBelowLimit(claim) && idle.count > max(0, min(reserved, open - 1) - inUse[Claim.first.rawValue])
@@ -210,8 +216,8 @@ final class PostgresPool: @unchecked Sendable {
 
     // MARK: Growing
 
-    /// Opens connections in the background while someone waits for one, or while reserved ones are missing. Call with the lock
-    /// held.
+    /// Opens connections in the background while a caller waits for one, or while reserved ones are
+    /// missing. Call it with the lock held.
     private func grow() {
         guard !isGrowing, isWanting else { return }
         isGrowing = true
@@ -236,7 +242,7 @@ final class PostgresPool: @unchecked Sendable {
             }
             wakeAll()
             guard made == nil else { continue }
-            // Not at the same time as other hosts that wait for the same server.
+            // A random factor, so that several hosts do not try at the same time.
             outside { Thread.sleep(forTimeInterval: pause * Double.random(in: 0.8...1.2)) }
             pause = min(2 * pause, Self.pauses.last)
         }
@@ -247,7 +253,7 @@ final class PostgresPool: @unchecked Sendable {
 
     // MARK: Ending
 
-    /// Closes idle connections: after a failover the others in the pool are as useless as the one that noticed it.
+    /// Closes idle connections: after a failover they are as useless as the one that noticed it.
     func discardIdle() {
         condition.lock()
         let links = takeIdle()

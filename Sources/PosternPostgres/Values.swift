@@ -4,7 +4,7 @@ import Database
 import CPQ
 import Support
 
-/// An argument as libpq takes it.
+/// An argument in libpq's form.
 struct BoundValue {
     /// nil for NULL; text ends with a zero octet.
     private let octets: [UInt8]?
@@ -20,7 +20,8 @@ struct BoundValue {
         }
     }
 
-    /// The type for the server, which cannot always infer it from the statement. 0 leaves it to the server; nil for NULL.
+    /// The type for the server, which cannot always infer it from the statement. 0 leaves the
+    /// decision to the server; nil for NULL.
     static func type(_ value: SQLValue) -> Oid? {
         switch value {
         case .integer: 20  // int8
@@ -37,7 +38,8 @@ struct BoundValue {
     }
 
     private init(text: String) {
-        // A zero octet would end the value early: the server must see that there is one, and refuse it.
+        // A zero octet would end the value early, so it is replaced with an octet that the server
+        // refuses.
         let utf8 = Array(text.utf8)
         self.init(octets: (utf8.contains(0) ? [0xFF] : utf8) + [0])
     }
@@ -79,14 +81,15 @@ enum ColumnText {
             guard let integer = Int64(String(decoding: text, as: UTF8.self)) else { throw unexpected }
             return .integer(integer)
         case numeric:
-            // The sum of integers is an integer; a number with a fraction stays text, as with SQLite.
+            // The sum of integers is an integer. A number with a fraction stays text, as with
+            // SQLite.
             let string = String(decoding: text, as: UTF8.self)
             return Int64(string).map(SQLValue.integer) ?? .text(string)
         default: return .text(String(decoding: text, as: UTF8.self))
         }
     }
 
-    /// `\x` and two hexadecimal digits an octet.
+    /// The octets of `\x` followed by two hexadecimal digits for each octet.
     private static func octets(_ text: UnsafeRawBufferPointer) throws(PostgresFailure) -> [UInt8] {
         guard text.count >= 2, text[0] == UInt8(ascii: "\\"), text[1] == UInt8(ascii: "x") else {
             throw unexpected

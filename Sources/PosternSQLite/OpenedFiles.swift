@@ -1,11 +1,12 @@
-// Whether the opened files are still the ones under their names.
+// Checks that the opened files still have their names.
 
 import Database
 import Glibc
 import Synchronization
 
-/// The database's file with its log and the log's index, as they were opened. SQLite keeps using an open file whatever happens
-/// to its name: if the file was moved away or replaced, all writes go to a file that no one opens again.
+/// The database's file with its log and the log's index, as they were opened. SQLite keeps using an
+/// open file even if its name changes. If the file was moved or replaced, all writes go to a file
+/// that no program opens later.
 final class OpenedFiles: Sendable {
     private struct Identity: Equatable, Sendable {
         let device: UInt
@@ -19,12 +20,13 @@ final class OpenedFiles: Sendable {
     }
 
     private let files: [(path: String, identity: Identity)]
-    /// The result of the last check: reads use it, because a check takes longer than many reads.
+    /// The result of the last check. Reads use it, because a check takes longer than many reads.
     private let isMissed = Atomic(false)
 
     /// - Parameters:
-    ///   - path: of the database.
-    ///   - open: opens it. Throws `unreachable` if it became another file meanwhile.
+    ///   - path: the path of the database.
+    ///   - open: opens the database. Throws `unreachable` if the file was replaced at the same
+    ///     time.
     static func watch<T>(_ path: String, open: () throws(StoreFailure) -> T) throws(StoreFailure) -> (T, OpenedFiles) {
         let before = Identity(path)
         let opened = try open()
@@ -36,8 +38,8 @@ final class OpenedFiles: Sendable {
         files = ["", "-wal", "-shm"].compactMap { suffix in Identity(path + suffix).map { (path + suffix, $0) } }
     }
 
-    /// Checks the files. Throws `unreachable` if one of them is not in its place. If it is put back, the database works again:
-    /// what was written meanwhile is in it.
+    /// Checks the files. Throws `unreachable` if one of them is not in its place. If it is put
+    /// back, the database works again, and contains all writes of the time between.
     func requireInPlace() throws(StoreFailure) {
         for file in files where Identity(file.path) != file.identity {
             isMissed.store(true, ordering: .relaxed)
@@ -46,7 +48,7 @@ final class OpenedFiles: Sendable {
         isMissed.store(false, ordering: .relaxed)
     }
 
-    /// The same if the last check found one missing, and nothing otherwise.
+    /// Checks the files only if the last check found one missing.
     func requireFoundInPlace() throws(StoreFailure) {
         if isMissed.load(ordering: .relaxed) { try requireInPlace() }
     }

@@ -3,26 +3,27 @@
 import Concurrency
 import Database
 
-/// Starts a thread with its own connection once the log has grown. By default SQLite lets the commit that fills the log move
-/// all of it and sync the file: meanwhile no one else could write.
+/// Starts a thread with a separate connection when the log has grown. By default, the SQLite commit
+/// that fills the log moves all of it and syncs the file, and no other process can write during
+/// this time.
 ///
-/// The log grows meanwhile, so further rounds move what was added, less each time. The last round, and the return to the log's
-/// start, take the writers' turn; they are short.
+/// The log grows during a round, so further rounds move the added pages, fewer each time. The last
+/// round, and the return to the log's start, block other writers; they are short.
 final class SQLiteCheckpointer: Sendable {
     private struct State {
-        /// Pages of the log at which a checkpoint is due.
+        /// The number of pages in the log at which a checkpoint is due.
         var due = SQLiteDatabase.checkpointPages
         var pages = 0
         var isRunning = false
         var isClosed = false
     }
 
-    /// How long writers wait for readers that began before the log's pages were moved. A reader that takes longer, for example
-    /// a copy, keeps the log growing until it has ended.
+    /// How long to wait for readers that began before the log's pages were moved. While a slower
+    /// reader runs, for example a copy, the log keeps growing.
     static let timeout = Duration.milliseconds(20)
-    /// How long to wait for the writers' turn.
+    /// How long to wait for the right to write.
     private static let patience = Duration.seconds(1)
-    /// Pages that a round may leave for the last one: some milliseconds.
+    /// Pages that a round may leave to the last round: some milliseconds of work.
     private static let rest = 200
     private static let rounds = 4
 
@@ -36,29 +37,30 @@ final class SQLiteCheckpointer: Sendable {
         self.open = open
     }
 
-    /// Call this after each commit.
-    /// - Parameter pages: the pages of the log.
+    /// Must be called after each commit.
+    /// - Parameter pages: the pages in the log.
     func note(pages: Int) {
         let starts = state.with { state in
-            // The log begins again from its start.
+            // The log began again from its start.
             if pages < state.pages { state.due = SQLiteDatabase.checkpointPages }
             state.pages = pages
             guard pages >= state.due, !state.isRunning, !state.isClosed else { return false }
             state.isRunning = true
             return true
         }
-        // Without a thread the log grows until there is one again.
+        // If no thread can be created, the log grows until one can.
         if starts, SystemThread.detach({ [self] in run() }) != 0 { state.with { $0.isRunning = false } }
     }
 
-    /// Waits for pages that are being moved; nothing is moved after that.
+    /// Waits for pages that are being moved, and moves no more.
     func close() {
         state.with { $0.isClosed = true }
         _ = state.wait(atMost: nil) { !$0.isRunning }
     }
 
     private func run() {
-        // What fails here, for example on a full disk, fails for writers too; the log is moved the next time.
+        // An error here, for example a full disk, also fails the writers. The log is moved the next
+        // time.
         do {
             try move()
         } catch {
@@ -76,7 +78,8 @@ final class SQLiteCheckpointer: Sendable {
         }
         try turn.run(by: .now + Self.patience) { () throws(StoreFailure) in
             let pages = try connection.checkpoint(restarting: true).pages
-            // In the writers' turn: the next writer reads this, and resets it if the log begins again.
+            // Set while this thread may write: the next writer reads it, and resets it if the log
+            // begins again.
             state.with { $0.due = max($0.pages, pages) + SQLiteDatabase.checkpointPages }
         }
     }

@@ -1,4 +1,5 @@
-// One connection to a SQLite file, made safe: statements are prepared once, results are read completely.
+// A safe connection to a SQLite file: statements are prepared once, and results are read
+// completely.
 
 import Database
 import CSQLite
@@ -6,12 +7,13 @@ import Glibc
 
 /// Used by one thread at a time; `WriterTurn` and `SQLiteReaders` ensure this. SQLite reads `?` unchanged.
 final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
-    /// Nil once it is closed.
+    /// Nil after it is closed.
     private var handle: OpaquePointer?
     /// Statements by their text.
     private var prepared: [String: Statement] = [:]
     private var durability = Durability.durable
-    /// Pages in the write-ahead log after the last commit of this connection; counted once `countLog` was called.
+    /// Pages in the write-ahead log after the last commit of this connection; counted after
+    /// `countLog` was called.
     private(set) var pagesInLog = 0
 
     private struct Statement {
@@ -25,7 +27,8 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         let access = isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE
         try check(sqlite3_open_v2(path, &handle, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil))
         setBusyTimeout(busyTimeout)
-        // Deleted data is overwritten, so that a removed user's sealed inbox is gone from the file too.
+        // Deleted data is overwritten, so that a removed user's sealed inbox is not in the file
+        // either.
         try runScript(
             """
             PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON; PRAGMA temp_store = MEMORY; PRAGMA synchronous = FULL;
@@ -35,7 +38,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
 
     deinit { close() }
 
-    /// Later calls fail.
+    /// Closes the connection; later calls fail.
     func close() {
         for statement in prepared.values { sqlite3_finalize(statement.pointer) }
         prepared = [:]
@@ -47,8 +50,9 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         if let handle { sqlite3_busy_timeout(handle, Int32(min(max(0, timeout / .milliseconds(1)), 1e9))) }
     }
 
-    /// In WAL mode FULL syncs the log at every commit, NORMAL only at checkpoints: a crash of the process loses nothing either
-    /// way, a power failure loses the last commits. No effect inside a transaction.
+    /// In WAL mode FULL syncs the log at every commit, and NORMAL only at checkpoints. With both, a
+    /// crash of the process loses nothing. With NORMAL, a power failure loses the last commits. Has
+    /// no effect inside a transaction.
     func setDurability(_ durability: Durability) throws(StoreFailure) {
         guard durability != self.durability else { return }
         try runScript("PRAGMA synchronous = \(durability == .durable ? "FULL" : "NORMAL")")
@@ -57,7 +61,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
 
     /// From now on commits count the pages of the log, and move none of them into the main file.
     func countLog() {
-        // The connection outlives its handle.
+        // The hook cannot outlive this connection: it ends with the handle.
         sqlite3_wal_hook(
             handle,
             { context, _, _, pages in
@@ -66,28 +70,29 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
             }, Unmanaged.passUnretained(self).toOpaque())
     }
 
-    /// What is left to do after a checkpoint.
+    /// The state after a checkpoint.
     struct CheckpointResult {
         /// Pages in the log.
         let pages: Int
-        /// How many of them are in the main file.
+        /// The number of these that are in the main file.
         let moved: Int
     }
 
     /// Moves pages of the log into the main file, as far as other readers and writers allow without waiting.
-    /// - Parameter restarting: whether to wait, at most for the busy timeout, until the log is used from its start again.
+    /// - Parameter restarting: whether to wait, at most for the busy timeout, until the log is used
+    ///   from its start again.
     @discardableResult
     func checkpoint(restarting: Bool = false) throws(StoreFailure) -> CheckpointResult {
         guard let handle else { throw Self.closed }
         var (pages, moved): (Int32, Int32) = (0, 0)
         let status = sqlite3_wal_checkpoint_v2(
             handle, nil, restarting ? SQLITE_CHECKPOINT_RESTART : SQLITE_CHECKPOINT_PASSIVE, &pages, &moved)
-        // A reader is still active: the rest is for the next time.
+        // A reader is still active: the next checkpoint moves the rest.
         if status & 0xFF != SQLITE_BUSY { try check(status) }
         return CheckpointResult(pages: Int(pages), moved: Int(moved))
     }
 
-    /// The same for what this connection wrote, before it closes.
+    /// Moves the pages that this connection wrote, before it closes.
     func finalCheckpoint() {
         if let handle, sqlite3_total_changes(handle) != 0 { _ = try? checkpoint() }
     }
@@ -100,14 +105,16 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
             try run("COMMIT TRANSACTION", [])
             return result
         } catch {
-            // After some errors SQLite has rolled back already. If a rollback fails, the connection must not be used again.
+            // After some errors SQLite has already rolled back. If a rollback fails, the connection
+            // must not be used again.
             if sqlite3_get_autocommit(handle) == 0 { _ = try? run("ROLLBACK TRANSACTION", []) }
             if sqlite3_get_autocommit(handle) == 0 { close() }
             throw error
         }
     }
 
-    /// Copies everything, as of one moment, to an empty database; others can write meanwhile.
+    /// Copies everything, from one snapshot, to an empty database. Other processes can write at the
+    /// same time.
     func copy(to other: SQLiteConnection) throws(StoreFailure) {
         guard let backup = sqlite3_backup_init(other.handle, "main", handle, "main") else {
             throw other.failure(sqlite3_errcode(other.handle))
@@ -131,7 +138,8 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     func run(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> Int {
         let statement = try statement(sql)
         try step(statement, arguments) {}
-        // `sqlite3_changes` keeps the count of the last change: a statement that is not a change has touched nothing.
+        // `sqlite3_changes` returns the count of the last change, also after a statement that
+        // changes nothing: such a statement counts as 0.
         return sqlite3_stmt_readonly(statement.pointer) == 0 ? Int(sqlite3_changes(handle)) : 0
     }
 
@@ -140,7 +148,8 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         try check(sqlite3_exec(handle, sql, nil, nil, nil))
     }
 
-    /// Steps to the end, and calls `row` at each row. Afterwards the statement is free for the next use, even after an error.
+    /// Steps to the end, and calls `row` for each row. Afterwards the statement can be used again,
+    /// even after an error.
     private func step(_ statement: Statement, _ arguments: [SQLValue], _ row: () -> Void) throws(StoreFailure) {
         let statement = statement.pointer
         defer {
@@ -180,7 +189,8 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
     }
 
     static let closed = StoreFailure.temporary(.unreachable, "the database is closed")
-    /// Without these errors SQLite would take missing values for NULL, and ignore a second statement.
+    /// Without these errors SQLite would treat missing values as NULL, and ignore a second
+    /// statement.
     private static let wrongCount = StoreFailure.permanent(.statement, "a statement got more or fewer values than it has places")
     private static let twoStatements = StoreFailure.permanent(.statement, "a text of several statements is a script")
 
@@ -204,7 +214,7 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         case .text(var text):
             return text.withUTF8 { text in
                 text.withMemoryRebound(to: CChar.self) {
-                    // An empty buffer may have no address, and that would be NULL.
+                    // An empty buffer may have no address, which SQLite would treat as NULL.
                     $0.isEmpty
                         ? sqlite3_bind_text(statement, index, "", 0, nil)
                         : sqlite3_bind_text64(statement, index, $0.baseAddress, UInt64($0.count), transient, UInt8(SQLITE_UTF8))
@@ -224,11 +234,12 @@ final class SQLiteConnection: DatabaseConnection, @unchecked Sendable {
         case SQLITE_NULL: return .null
         case SQLITE_INTEGER: return .integer(sqlite3_column_int64(statement, column))
         case SQLITE_BLOB:
-            // The pointer comes before the length (sqlite.org/c3ref/column_blob.html).
+            // The pointer must be read before the length (sqlite.org/c3ref/column_blob.html).
             let start = sqlite3_column_blob(statement, column)
             return .blob(Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column)))))
         default:
-            // No column holds a floating-point number, and none of our expressions makes one; it would be read as text.
+            // No column contains floating-point numbers, and no expression of ours makes one; it
+            // would be read as text.
             let start = sqlite3_column_text(statement, column)
             let octets = UnsafeBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column)))
             return .text(String(decoding: octets, as: UTF8.self))

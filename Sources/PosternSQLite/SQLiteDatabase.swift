@@ -6,20 +6,22 @@ import Glibc
 /// A SQLite database in WAL mode: readers in parallel, one writer, also over several processes on one machine
 /// (`postern` commands while `postern serve` runs). Never on a network file system.
 package final class SQLiteDatabase: Database {
-    /// How long to wait for another process's write before the store is `busy`. Below Postfix's timeout for a filter (30 s),
-    /// and far above what any of our transactions takes.
+    /// How long to wait for another process's write before the store is `busy`. Below Postfix's
+    /// timeout for a milter (30 s), and far longer than any of our transactions.
     package static let busyTimeoutSeconds = 5.0
-    /// Connections for reading. A read takes microseconds, so a few serve hundreds of sessions; a few more than there are
-    /// processors, because a thread may be interrupted while it has one. Each has its own page cache.
+    /// Connections for reading. A read takes microseconds, so a few connections serve hundreds of
+    /// sessions. They are a few more than the processors, because a thread may be interrupted while
+    /// it has one. Each has a separate page cache.
     package static let readers = 16
 
-    /// Maximum page cache of a connection, in KiB. Every page that is read is copied into it: a memory-mapped file would avoid
-    /// that, but end the process if the file is truncated or the disk fails.
+    /// Maximum page cache of a connection, in KiB. Every page that is read is copied into it. A
+    /// memory-mapped file would avoid that, but end the process if the file is truncated or the
+    /// disk fails.
     package static let cacheKibibytes = 2_000
 
-    /// Pages of the write-ahead log after which it is moved into the main file: 16 MiB. Pages that the decision log and
-    /// counters write again and again are then moved, and synced, once for many commits. `SQLiteCheckpointer` does this while
-    /// others write.
+    /// Pages of the write-ahead log after which they are moved into the main file: 16 MiB. Pages
+    /// that the decision log and counters write again and again are then moved and synced only once
+    /// for many commits. `SQLiteCheckpointer` does this while others write.
     package static let checkpointPages = 4000
 
     private let path: String
@@ -32,8 +34,8 @@ package final class SQLiteDatabase: Database {
     /// How long to wait for other writers.
     private let busyTimeout: Duration
 
-    /// Integers are 64 bits wide in every column; STRICT tables refuse values of another type; AUTOINCREMENT never uses an
-    /// identifier twice.
+    /// Integers are 64 bits wide in every column. STRICT tables refuse values of another type.
+    /// AUTOINCREMENT never uses an identifier twice.
     package let dialect = Dialect(types: [
         "id": "INTEGER PRIMARY KEY AUTOINCREMENT", "int": "INTEGER", "bytes": "BLOB", "strict": "STRICT",
         "clustered": "STRICT, WITHOUT ROWID", "sqlite": "", "postgresql": "-- ",
@@ -42,12 +44,13 @@ package final class SQLiteDatabase: Database {
 
     /// Opens a database file.
     /// - Parameters:
-    ///   - creating: create the file, with mode 0600, if there is none. An existing file is opened unchanged.
-    ///   - busyTimeout: seconds to wait for another process's write.
-    /// Throws `unreachable` if there is none, `corrupted` if it is not a database.
+    ///   - creating: whether to create the file, with mode 0600, if it does not exist. An existing
+    ///     file is opened unchanged.
+    ///   - busyTimeout: seconds to wait for another process's write. Throws `unreachable` if the
+    ///     file does not exist, and `corrupted` if it is not a database.
     package init(path: String, creating: Bool = false, busyTimeout: Double = busyTimeoutSeconds) throws(StoreFailure) {
         if creating {
-            // Created before SQLite opens it: its WAL and shared memory then have the same mode.
+            // Created before SQLite opens it, so that its WAL and shared memory get the same mode.
             do { Glibc.close(try OwnedFile.open(path, O_CREAT | O_EXCL | O_RDWR)) } catch {
                 guard error.code == EEXIST else { throw .temporary(.inputOutput, "the database cannot be created: \(error)") }
             }
@@ -57,7 +60,7 @@ package final class SQLiteDatabase: Database {
         let timeout = Duration.seconds(busyTimeout)
         let (writer, files) = try OpenedFiles.watch(path) { () throws(StoreFailure) in
             let writer = try SQLiteConnection(path: path, busyTimeout: timeout)
-            // This creates the log and its index if there are none.
+            // This creates the log and its index if they do not exist.
             guard try writer.value("PRAGMA journal_mode = WAL", String.self) == "wal" else {
                 throw .permanent(.statement, "SQLite cannot write ahead at \(path): is it on a network file system?")
             }
@@ -74,13 +77,14 @@ package final class SQLiteDatabase: Database {
         }
         readers = SQLiteReaders(maximum: Self.readers) { () throws(StoreFailure) in
             let connection = try SQLiteConnection(path: path, isReadOnly: true, busyTimeout: timeout)
-            // There may be another file under the name by now.
+            // Another file may have the name by now.
             try files.requireInPlace()
             return connection
         }
     }
 
-    /// SQLite only reports that it cannot open a file, the database or one beside it. This reports which file, and why.
+    /// SQLite only reports that it cannot open a file: the database or one beside it. This reports
+    /// which file, and why.
     private static func requireAccess(_ path: String) throws(StoreFailure) {
         for file in [path, path + "-wal", path + "-shm"] where access(file, R_OK | W_OK) != 0 {
             let code = errno
@@ -108,7 +112,7 @@ package final class SQLiteDatabase: Database {
         }
     }
 
-    /// Without BEGIN and COMMIT: a statement is its own snapshot.
+    /// Without BEGIN and COMMIT: a statement has its own snapshot.
     package func rows(_ sql: String, _ arguments: [SQLValue]) throws(StoreFailure) -> [SQLRow] {
         try files.requireFoundInPlace()
         return try readers.read { connection throws(StoreFailure) in try connection.rows(sql, arguments) }
@@ -122,12 +126,12 @@ package final class SQLiteDatabase: Database {
         let deadline = ContinuousClock.now + (timeout ?? busyTimeout)
         return try turn.run(by: deadline) { () throws(StoreFailure) in
             try files.requireInPlace()
-            // The time that is left is for waiting for other processes.
+            // The remaining time is for waiting for other processes.
             writer.setBusyTimeout(deadline - .now)
             try writer.setDurability(durability)
             let result = try writer.transaction("BEGIN IMMEDIATE TRANSACTION", body)
             checkpointer.note(pages: writer.pagesInLog)
-            // No caller is told that data is stored if it is in a file that was moved away.
+            // If the file was moved away, its writes must not be confirmed to a caller.
             try files.requireInPlace()
             return result
         }
@@ -135,8 +139,8 @@ package final class SQLiteDatabase: Database {
 
     package func requireInPlace() throws(StoreFailure) { try files.requireInPlace() }
 
-    /// On a copy beside the database, which is equally private: a transaction would block every other writer for the whole
-    /// rehearsal.
+    /// On a copy beside the database, which is equally private. A transaction would block every
+    /// other writer for the whole rehearsal.
     package func rehearse<T>(_ body: (any Database) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         let path = path + "-rehearsal-\(getpid())-\(UInt32.random(in: 0 ... .max))"
         defer { for suffix in ["", "-wal", "-shm", "-journal"] { unlink(path + suffix) } }
@@ -149,14 +153,15 @@ package final class SQLiteDatabase: Database {
     /// A file beside the database, locked with flock(2): the kernel releases it when the process ends.
     package func lock(_ name: String) throws(StoreFailure) -> (any DatabaseLock)? { try SQLiteLock(path: "\(path)-lock-\(name)") }
 
-    /// A shared lock on a file whose name does not begin with the database's: it stays when the database's files are moved away
-    /// together.
+    /// A shared lock on a file whose name does not begin with the database's, so it stays when the
+    /// database's files are moved together.
     package func holdForService() throws(StoreFailure) -> (any DatabaseLock)? {
         if let lock = try SQLiteLock(path: Self.servicePath(path), isShared: true) { return lock }
         throw .temporary(.busy, "postern store restore is replacing the database")
     }
 
-    /// The exclusive lock for replacing the database: while it is held no service starts. Nil if one is running.
+    /// The exclusive lock for replacing the database: no service can start while it is held. Nil if
+    /// a service is running.
     package static func holdForRestore(_ path: String) throws(StoreFailure) -> (any DatabaseLock)? {
         try SQLiteLock(path: servicePath(followed(path)))
     }
@@ -166,8 +171,9 @@ package final class SQLiteDatabase: Database {
         return "\(path.dropLast(name.count)).\(name)-service"
     }
 
-    /// Copies one consistent state into a new file (mode 0600), which is then complete by itself; others can write meanwhile.
-    /// The copy is checked before this returns; if that fails, nothing is left. Throws `corrupted` if the copy is damaged.
+    /// Copies one consistent state into a new, self-contained file (mode 0600). Other processes can
+    /// write at the same time. The copy is checked before this returns; after a failure it is
+    /// deleted. Throws `corrupted` if the copy is damaged.
     package func backUp(to path: String) throws(StoreFailure) {
         let file: Int32
         do { file = try OwnedFile.open(path, O_CREAT | O_EXCL | O_RDWR) } catch {
@@ -204,10 +210,11 @@ package final class SQLiteDatabase: Database {
         }
     }
 
-    /// How long closing waits for running changes: as long as `Monitor` waits at most.
+    /// How long `close` waits for running changes: the maximum wait of `Monitor`.
     private static let closingTimeout = Duration.seconds(86_400)
 
-    /// First moves what was written into the main file, as far as other processes allow without waiting.
+    /// Before it closes, moves written pages into the main file, as far as other processes allow
+    /// without waiting.
     package func close() throws(StoreFailure) {
         checkpointer.close()
         try turn.run(by: .now + Self.closingTimeout) { () throws(StoreFailure) in

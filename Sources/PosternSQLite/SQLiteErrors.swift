@@ -4,11 +4,11 @@ import Database
 import CSQLite
 
 /// The store's failure for a result code, primary or extended.
-/// - Parameter message: SQLite's, which names tables and columns, never values.
+/// - Parameter message: SQLite's message, which names tables and columns, never values.
 func storeFailure(_ status: Int32, _ message: String) -> StoreFailure {
     switch status & 0xFF {
     case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL: .temporary(.busy, message)
-    // SQLITE_IOERR_SHMSIZE: no room for the file -shm, which readers need too.
+    // SQLITE_IOERR_SHMSIZE: no space for the file -shm, which readers need too.
     case SQLITE_IOERR where status >> 8 == 19: .temporary(.diskFull, message)
     case SQLITE_IOERR: .temporary(.inputOutput, message)
     case SQLITE_FULL: .temporary(.diskFull, message)

@@ -4,9 +4,9 @@ import Database
 import Glibc
 
 extension SQLiteDatabase {
-    /// Copies a database file, with a log that is beside it, into a new file (mode 0600) that is complete by itself, and checks
-    /// the copy. Nothing may write to the file meanwhile. Nothing is created beside it; if something fails, nothing is left of
-    /// the copy.
+    /// Copies a database file, with a log beside it, into a new, self-contained file (mode 0600),
+    /// and checks the copy. No process may write to the source during the copy. Creates no file
+    /// beside the source; after a failure, the copy is deleted.
     package static func copyFile(_ source: String, to path: String) throws(StoreFailure) {
         do throws(StoreFailure) {
             try copyOctets(source, to: path)
@@ -28,7 +28,7 @@ extension SQLiteDatabase {
 
     /// Copies the octets of a regular file into a new one, and syncs it.
     private static func copyOctets(_ source: String, to path: String) throws(StoreFailure) {
-        // A pipe would wait for a writer.
+        // Without O_NONBLOCK, opening a pipe would wait for a writer.
         let input = open(source, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
         guard input >= 0 else { throw .temporary(.inputOutput, "\(source) cannot be read: \(String(cString: strerror(errno)))") }
         defer { Glibc.close(input) }

@@ -1,16 +1,18 @@
-// A lock that one of several processes on one machine holds.
+// A lock that only one of several processes on one machine can have.
 
 import Database
 import Glibc
 import Synchronization
 
-/// An open file with a lock of flock(2). The file stays: without it two could hold the lock, each on its own file.
+/// An open file with a lock of flock(2). The file is never deleted: otherwise two processes could
+/// have the lock, each on another file of that name.
 final class SQLiteLock: DatabaseLock {
-    /// -1 once it is released.
+    /// -1 after it is released.
     private let file: Mutex<Int32>
 
-    /// Nil if another process, or another part of this one, holds it.
-    /// - Parameter isShared: several hold it together, and no one holds it alone meanwhile.
+    /// Nil if another process, or another part of this one, has the lock.
+    /// - Parameter isShared: whether several may have it together; then none can have it
+    ///   exclusively.
     init?(path: String, isShared: Bool = false) throws(StoreFailure) {
         let file: Int32
         do { file = try OwnedFile.open(path, O_CREAT | O_RDWR) } catch {

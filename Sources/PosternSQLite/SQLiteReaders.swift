@@ -1,28 +1,28 @@
-// Connections for reading, lent to the next caller.
+// Connections for reading, each lent to one caller at a time.
 
 import Concurrency
 import Database
 
-/// Read-only connections to one file, opened as they are needed.
+/// Read-only connections to one file, opened when needed.
 final class SQLiteReaders: @unchecked Sendable {
     private let maximum: Int
     private let open: @Sendable () throws(StoreFailure) -> SQLiteConnection
     private let condition = MonotonicCondition()
-    /// The one that was used last is lent first: its cache is the freshest.
+    /// The most recently used one is lent first, because its cache is the freshest.
     private var idle: [SQLiteConnection] = []
-    /// Open connections, and those that are being opened.
+    /// Open connections, including those that are being opened.
     private var count = 0
     private var isClosed = false
 
     /// - Parameters:
-    ///   - maximum: connections at most; later callers wait for one.
-    ///   - open: opens another one.
+    ///   - maximum: the maximum number of connections; later callers wait for one.
+    ///   - open: opens a further connection.
     init(maximum: Int, open: @escaping @Sendable () throws(StoreFailure) -> SQLiteConnection) {
         self.maximum = maximum
         self.open = open
     }
 
-    /// Runs `body` on its own connection.
+    /// Runs `body` on a connection that no other thread uses.
     func read<T>(_ body: (SQLiteConnection) throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         let connection = try take()
         defer { giveBack(connection) }
@@ -51,12 +51,13 @@ final class SQLiteReaders: @unchecked Sendable {
     private func giveBack(_ connection: SQLiteConnection?) {
         condition.lock()
         if let connection { idle.append(connection) } else { count -= 1 }
-        // Before it is closed all waiting threads want the same, and one of them can continue.
+        // Until it is closed, all waiting threads wait for the same, and only one of them can
+        // continue.
         if isClosed { condition.broadcast() } else { condition.signal() }
         condition.unlock()
     }
 
-    /// Closes every connection, those in use once their reads are over. Later reads fail.
+    /// Closes every connection; those in use when their reads end. Later reads fail.
     func close() {
         condition.lock()
         defer { condition.unlock() }

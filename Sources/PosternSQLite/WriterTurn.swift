@@ -1,31 +1,33 @@
-// Callers use the one writing connection one after another, and each waits no longer than its own timeout.
+// Callers use the one writing connection one after another, and each waits no longer than its own
+// timeout.
 
 import Database
 import Concurrency
 import Synchronization
 
-/// Whose turn it is to write. Waiting callers are served in order, mail and decisions before requests over HTTP, which come in
-/// any number. Each gives up when its time is over, however many are ahead of it, and whatever another process does.
+/// Gives callers the right to write, one at a time. Waiting callers are served in order. Mail and
+/// decisions come before requests over HTTP, which may come in any number. Each caller stops
+/// waiting when its time is over, even if many are ahead of it or another process blocks.
 final class WriterTurn: Sendable {
     private struct State {
         var isTaken = false
-        /// In order, with those on shared threads last.
+        /// In order, those on shared threads last.
         var waiting: [(signal: Monitor<Bool>, isShared: Bool)] = []
-        /// Shared threads that wait here or write.
+        /// Shared threads that wait here, or write.
         var shared = 0
     }
 
     private let burst: Duration
     private let state = Mutex(State())
 
-    /// - Parameter burst: how long those beyond `WriteQueue.sharedThreads` wait: quick changes pass, and readers wait no longer
-    ///   than this.
+    /// - Parameter burst: how long callers beyond `WriteQueue.sharedThreads` wait. Quick changes
+    ///   end within this time, and readers wait no longer than it.
     init(burst: Duration = .milliseconds(250)) { self.burst = burst }
 
-    /// How many wait.
+    /// The number of waiting callers.
     var waiting: Int { state.withLock { $0.waiting.count } }
 
-    /// Runs `body` when it is our turn. Throws `busy` if that does not come by `deadline`.
+    /// Runs `body` when it is this caller's turn. Throws `busy` if that is not before `deadline`.
     func run<T>(by deadline: ContinuousClock.Instant, _ body: () throws(StoreFailure) -> T) throws(StoreFailure) -> T {
         let isShared = WriteQueue.isOnSharedThread
         var deadline = deadline
@@ -50,7 +52,7 @@ final class WriterTurn: Sendable {
                 state.waiting.remove(at: index)
                 return true
             }
-            // Otherwise it became our turn at that moment.
+            // Otherwise the turn came at that moment.
             guard !isLeft else { throw .temporary(.busy, "other changes used up the time of this one") }
         }
         defer { pass() }

@@ -1,4 +1,4 @@
-// Writes the decision log several times a second. Housekeeping enforces how long it is kept.
+// Writes the decision log several times a second. Housekeeping deletes old records.
 
 import Database
 import Accounts
@@ -8,7 +8,8 @@ import HTTP
 import Logging
 import ServiceLifecycle
 
-/// Writes the records of decisions, and deletes expired nonces, keys and slices. Everything that waits is written at the end.
+/// Writes the records of decisions, and deletes expired nonces, keys and slices. At its end it
+/// writes all waiting records.
 package struct DecisionLogService: Service {
     private let parts: DecisionParts
     private let store: Store
@@ -16,9 +17,10 @@ package struct DecisionLogService: Service {
     private let now: @Sendable () -> Int64
     private let logger: Logger
 
-    /// Between two writes of less than a batch: far less than the second of records that a kill may lose.
+    /// The pause after a write of less than a batch: far less than the second of records that a
+    /// kill may lose.
     private static let interval: Duration = .milliseconds(200)
-    /// Between two deletions.
+    /// The pause between two deletions.
     private static let deletionInterval: Duration = .seconds(3600)
 
     package init(
@@ -67,7 +69,7 @@ package struct DecisionLogService: Service {
             if !isWritten { logger.notice("the decision log can be written again") }
             isWritten = true
         } catch is CancellationError {
-            // The service is ending: what waits is written afterwards.
+            // The service is ending: the waiting records are written afterwards.
         } catch {
             // Logged once, not five times a second.
             if isWritten {
@@ -80,7 +82,7 @@ package struct DecisionLogService: Service {
 
     private func deleteExpired() async {
         do {
-            // One of several hosts is enough, and two would both delete the excess.
+            // It is enough if one of several hosts does this, and two would both delete the excess.
             let held = try await pool.run { [store] in try store.database.lock("decision-deletions") }
             guard let lock = held else { return }
             defer { lock.release() }

@@ -4,7 +4,7 @@ import Database
 import Concurrency
 import HTTP
 
-/// Deletions of any number of rows that do not slow down others.
+/// Deletes any number of rows without delaying other writers.
 struct DeletionSteps {
     /// The pool in which the steps block.
     let pool: BlockingPool
@@ -12,8 +12,9 @@ struct DeletionSteps {
     /// Rows in one step.
     private static let rows = 1_000
 
-    /// Runs `step` until there is nothing to delete, or the task is cancelled. Others can write between two steps.
-    /// - Parameter step: deletes the rows of some ten milliseconds, of any tables; returns how many.
+    /// Runs `step` until there is nothing to delete, or the task is cancelled. Other writers can
+    /// write between two steps.
+    /// - Parameter step: deletes rows of any tables for some ten milliseconds; returns how many.
     func run(_ step: @escaping @Sendable () throws -> Int) async throws {
         try await PacedSteps.run { try await pool.run(step) }
     }

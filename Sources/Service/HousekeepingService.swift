@@ -1,4 +1,4 @@
-// Periodic work: writes counters and deletes what has expired.
+// Periodic work: writes counters and deletes expired data.
 
 import Database
 import Accounts
@@ -10,28 +10,28 @@ import Monitoring
 import PersonalData
 import ServiceLifecycle
 
-/// Every second, writes counters and deletes rows of removed items. Every hour, deletes what has expired and releases unused
-/// code. Writes the remaining counters when the service ends.
+/// Every second, writes counters and deletes rows of removed items. Every hour, deletes expired
+/// data and releases unused code. Writes the remaining counters when the service ends.
 struct HousekeepingService: Service {
     let store: Store
     let counters: CounterBuffer
     let rejections: RejectionBuffer
     let lastMail: LastMailBuffer
-    /// Sends the users their due notices by mail; blocks.
+    /// Sends users their due notices by mail; blocks.
     let tellUsers: @Sendable () throws -> Void
-    /// Ends suspensions that came from blocks.
+    /// Ends suspensions that a provider's block caused.
     let reviewSuspensions: @Sendable () throws -> [ReturnedInboxes]
     let pool: BlockingPool
     let now: @Sendable () -> Int64
     let logger: Logger
 
-    /// Between two deletions of what has expired, on a monotonic clock.
+    /// The pause between two deletions of expired data, on a monotonic clock.
     let deletionInterval: Duration
-    /// Between two releases of unused code.
+    /// The pause between two releases of unused code.
     private static let releaseInterval: Duration = .seconds(3600)
-    /// How long rows of removed items are deleted before the service checks whether it is ending.
+    /// How long the service deletes rows of removed items before it checks whether it must end.
     private static let removalTime: Duration = .seconds(1)
-    /// After this time all services have started.
+    /// By this time all services have started.
     private static let starting: Duration = .seconds(3)
 
     func run() async throws {
@@ -60,7 +60,8 @@ struct HousekeepingService: Service {
         try? await pool.finish { write() }
     }
 
-    /// Whether the database file is still where it was opened; logs a change. While it is not, nothing is read or written.
+    /// Whether the database file is still at the path at which it was opened; logs a change. While
+    /// it is not, nothing is read or written.
     private func look(was isInPlace: Bool) -> Bool {
         do {
             try store.database.requireInPlace()
@@ -81,7 +82,7 @@ struct HousekeepingService: Service {
         let result = try? await pool.run { () -> FailedRemovals in
             var failed = failed
             do {
-                // Half of the time is left to others.
+                // Half of the time is left to other writers.
                 let failures = try store.removals.run(now: now(), within: Self.removalTime, passing: failed.passing(at: .now)) {
                     Thread.sleep(forTimeInterval: $0 / .seconds(1))
                 }
@@ -89,12 +90,12 @@ struct HousekeepingService: Service {
                 if !failed.isEmpty { failed.forget(besides: try store.removals.items()) }
                 for failure in failures where failed.isNew(failure, at: .now) {
                     logger.warning(
-                        "what was removed cannot be taken away yet; it is tried again each minute",
+                        "deleted records could not be purged; trying again each minute",
                         metadata: ["of": "\(failure.item)", "detail": "\(failure.error)"])
                 }
             } catch {
                 if failed.isNew("\(error)", at: .now) {
-                    logger.warning("what was removed cannot be taken away yet", metadata: ["detail": "\(error)"])
+                    logger.warning("deleted records could not be purged; trying again later", metadata: ["detail": "\(error)"])
                 }
             }
             return failed
@@ -120,7 +121,8 @@ struct HousekeepingService: Service {
 
     private func deleteExpired() async {
         do {
-            // One of several hosts is enough; another host does in its hour what this one leaves undone.
+            // It is enough if one of several hosts does this. If this one cannot finish, another
+            // one continues within the hour.
             let held = try await pool.run { [store] in try store.database.lock("housekeeping") }
             guard let lock = held else { return }
             defer { lock.release() }
@@ -140,7 +142,7 @@ struct HousekeepingService: Service {
             try await goOn { [pool, logger, reviewSuspensions] in
                 for returned in try await pool.run(reviewSuspensions) {
                     logger.notice(
-                        "suspended inboxes of one provider come back",
+                        "suspensions of one provider's inboxes have ended",
                         metadata: ["provider": "\(returned.provider)", "inboxes": "\(returned.count)"])
                 }
             }
@@ -150,11 +152,11 @@ struct HousekeepingService: Service {
             try await pool.run { [tellUsers] in
                 try store.identityKeys.retireExpired(Change(actor: "serve", now: now()))
                 try store.serviceStatus.deleteExpired(before: time - 86_400, minutes: time - 2 * StatusReport.hour)
-                // Last, because only this waits for the mail server.
+                // Last, because only this step waits for the mail server.
                 try tellUsers()
             }
         } catch is CancellationError {
-            // The service is ending: what is left undone is done after the next start.
+            // The service is ending: the next start continues.
         } catch {
             complain(error)
         }
@@ -185,11 +187,12 @@ struct HousekeepingService: Service {
     }
 }
 
-/// Removals that failed. Each is reported once an hour, not each second, and stops no other removal.
+/// Removals that failed. Each is reported once an hour, not every second, and does not stop other
+/// removals.
 package struct FailedRemovals: Sendable {
-    /// Until a failed removal is tried again.
+    /// The pause before a failed removal is tried again.
     private static let pause: Duration = .seconds(60)
-    /// Until the same failure is reported again.
+    /// The pause before the same failure is reported again.
     private static let silence: Duration = .seconds(3600)
 
     private struct Report {
@@ -206,7 +209,7 @@ package struct FailedRemovals: Sendable {
 
     package init() {}
 
-    /// The items that are not tried now.
+    /// The items that are not tried at this time.
     package func passing(at time: ContinuousClock.Instant) -> Set<RemovalRepository.Item> {
         Set(failed.filter { time - $0.value.since < Self.pause }.keys)
     }
@@ -214,12 +217,12 @@ package struct FailedRemovals: Sendable {
     /// Whether nothing failed.
     package var isEmpty: Bool { failed.isEmpty }
 
-    /// Forgets items that no longer wait for removal.
+    /// Deletes the records of items that no longer wait for removal.
     package mutating func forget(besides waiting: Set<RemovalRepository.Item>) {
         failed = failed.filter { waiting.contains($0.key) }
     }
 
-    /// Records a failure; returns whether the same one was not reported within the hour.
+    /// Records a failure; returns whether it has not been reported within the hour.
     package mutating func isNew(_ failure: RemovalRepository.Failure, at time: ContinuousClock.Instant) -> Bool {
         if let reported = failed[failure.item]?.reported, reported.covers("\(failure.error)", at: time) {
             failed[failure.item] = (reported, time)
@@ -229,10 +232,11 @@ package struct FailedRemovals: Sendable {
         return true
     }
 
-    /// The store answered, so the same trouble counts as new when it returns.
+    /// Called when the store answers: if the same trouble returns, it counts as new.
     package mutating func endTrouble() { trouble = nil }
 
-    /// The same for trouble that concerns no single item.
+    /// Records trouble that concerns no single item; returns whether it has not been reported
+    /// within the hour.
     package mutating func isNew(_ trouble: String, at time: ContinuousClock.Instant) -> Bool {
         guard self.trouble?.covers(trouble, at: time) != true else { return false }
         self.trouble = Report(reason: trouble, at: time)

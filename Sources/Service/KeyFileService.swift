@@ -1,4 +1,5 @@
-// Applies changes of the key file while the service runs, and converts values sealed with older keys.
+// Applies changes of the key file while the service runs, and converts values sealed with older
+// keys.
 
 import Database
 import Accounts
@@ -9,21 +10,22 @@ import Logging
 import PosternConfiguration
 import ServiceLifecycle
 
-/// Checks every second whether the key file changed, and puts its keys in force. Reseals values that old keys sealed, on one
-/// host at a time, in small batches.
+/// Checks every second whether the key file changed, and applies its keys. Seals the values of old
+/// keys again, on one host at a time, in small batches.
 struct KeyFileService: Service {
-    /// Seconds between two batches: mail has the database to itself for longer than a batch took.
+    /// Seconds between two batches: mail has the database for longer than a batch took.
     private static let pause = 0.01
-    /// Seconds after which a pass is repeated while old keys are in the file: another host may have used one until then.
+    /// Seconds after which a pass is repeated while old keys are in the file: another host may have
+    /// used one until then.
     private static let repetition: Int64 = 300
 
     let installation: Installation
     let pool: BlockingPool
     let now: @Sendable () -> Int64
     let logger: Logger
-    /// The keys used to decide mail.
+    /// The keys that the mail path uses.
     let inUse: ValueHolder<KeyRing>
-    /// Switches mail to the keys in force; tried each second until it succeeds.
+    /// Switches the mail path to the keys in force; tried each second until it succeeds.
     let changed: @Sendable () throws -> Void
 
     func run() async throws {
@@ -61,7 +63,7 @@ struct KeyFileService: Service {
         case nil: break
         case .usable(let keys): installation.store.keys.exchange(keys)
         case .refused(let keys, let reason):
-            // Logged once: the keys in force stay, and mail flows.
+            // Logged once. The keys in force stay, and mail flows.
             refused = keys
             return logger.error("the changed key file is not loaded", metadata: ["detail": "\(reason)"])
         }

@@ -1,4 +1,5 @@
-// Applies changes of live lists while the service runs, and deletes their rows that are no longer read.
+// Applies changes of live lists while the service runs, and deletes rows of lists that are not in
+// use.
 
 import Database
 import Accounts
@@ -8,8 +9,8 @@ import HTTP
 import Logging
 import ServiceLifecycle
 
-/// Checks every second whether lists changed and whether the lists named by policies exist. Deletes once an hour the rows that
-/// removed lists and imports left.
+/// Checks every second whether lists changed, and whether the lists that policies name exist. Once
+/// an hour, deletes the rows that removed lists and imports left.
 struct ListService: Service {
     let lists: ListsInForce
     let policies: ActivePolicies
@@ -46,7 +47,7 @@ struct ListService: Service {
         await deletions
     }
 
-    /// Reports each list once, when it starts to be missing.
+    /// Reports each missing list once, when it is first found missing.
     private func reportMissing() {
         let missing = lists.missing(policies.liveLists).map(\.name)
         for list in missing where !reported.current.contains(list) {
@@ -67,7 +68,7 @@ struct ListService: Service {
         } catch is CancellationError {
             // The service is ending: the next start continues.
         } catch {
-            logger.warning("what is left of lists cannot be deleted yet", metadata: ["detail": "\(error)"])
+            logger.warning("rows of removed lists could not be deleted; trying again later", metadata: ["detail": "\(error)"])
         }
     }
 }

@@ -2,8 +2,8 @@
 
 import ServiceLifecycle
 
-/// A service described by its type's name. The group logs services at level `debug`, and a value without a description would be
-/// printed with everything that it holds.
+/// A service described by its type's name. The service group logs services at level `debug`.
+/// Without a description it would print a value with everything in it.
 package struct NamedService: Service, CustomStringConvertible {
     package let description: String
     private let work: @Sendable () async throws -> Void

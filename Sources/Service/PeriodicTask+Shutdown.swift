@@ -1,10 +1,10 @@
-// Repeats a task of a service until the service is asked to end.
+// Repeats a task of a service until the service must end.
 
 import Concurrency
 import ServiceLifecycle
 
 extension PeriodicTask {
-    /// Like `run`, until graceful shutdown or cancellation; `body` sees both as cancellation.
+    /// Like `run`, until graceful shutdown or cancellation; `body` gets both as cancellation.
     /// - Returns: the state at the end.
     @discardableResult
     static func untilShutdown<State: Sendable>(
@@ -13,7 +13,7 @@ extension PeriodicTask {
         await cancelWhenGracefulShutdown { await run(keeping: state, body) }
     }
 
-    /// The same with a fixed pause.
+    /// With a fixed pause.
     @discardableResult
     static func untilShutdown<State: Sendable>(
         every pause: Duration, keeping state: State, _ body: @escaping @Sendable (inout State) async -> Void
@@ -24,7 +24,7 @@ extension PeriodicTask {
         }
     }
 
-    /// The same without state.
+    /// Without state.
     static func untilShutdown(every pause: Duration, _ body: @escaping @Sendable () async -> Void) async {
         await untilShutdown(every: pause, keeping: ()) { _ in await body() }
     }

@@ -1,4 +1,5 @@
-// Applies policies that are activated, rolled back or bound while the service runs, and deletes those no longer needed.
+// Applies policies that are activated, rolled back or bound while the service runs, and deletes
+// unused ones.
 
 import Database
 import Accounts
@@ -8,8 +9,8 @@ import Logging
 import HTTP
 import ServiceLifecycle
 
-/// Checks every two seconds whether an administrator, on this host or another, put other policies in force. Deletes once an
-/// hour policies that nothing needs any more.
+/// Checks every two seconds whether an administrator, on this host or another, changed the policies
+/// in force. Once an hour, deletes policies that nothing refers to.
 struct PolicyService: Service {
     let policies: ActivePolicies
     let store: Store
@@ -19,7 +20,8 @@ struct PolicyService: Service {
 
     /// Seconds between two deletions.
     private static let deletionInterval: Duration = .seconds(3_600)
-    /// Seconds for which a policy is kept even if nothing refers to it: someone may be comparing it.
+    /// Seconds for which a policy is kept even if nothing refers to it: an administrator may be
+    /// comparing it.
     static let leastAge: Int64 = 30 * 86_400
 
     func run() async throws {
@@ -40,7 +42,7 @@ struct PolicyService: Service {
             let count = try store.policies.deleteUnneeded(addedBefore: now() - Self.leastAge)
             if count > 0 { logger.info("unneeded policies deleted", metadata: ["count": "\(count)"]) }
         } catch {
-            logger.warning("unneeded policies cannot be deleted yet", metadata: ["detail": "\(error)"])
+            logger.warning("unused policies could not be deleted; trying again later", metadata: ["detail": "\(error)"])
         }
     }
 }

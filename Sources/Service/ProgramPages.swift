@@ -1,10 +1,12 @@
-// Releases the code that only the start needed: a start touches most of the program once, and mail needs little of it.
+// Releases code that only the start needed. A start uses most of the program once, and mail needs
+// little of it.
 
 import Glibc
 
 enum ProgramPages {
-    /// Removes pages of the program and its libraries that are identical to their files from this process. They stay in the
-    /// kernel's cache; pages that are needed again are mapped again, sixteen at a time, without a read.
+    /// Removes those pages of the program and its libraries from this process that are identical to
+    /// their files. The pages stay in the kernel's cache. Pages that are needed again are mapped
+    /// again, sixteen at a time, without a read.
     static func release() {
         // Foundation would read only one page of a file in `/proc`.
         guard let maps = fopen("/proc/self/maps", "re") else { return }
@@ -18,9 +20,10 @@ enum ProgramPages {
         }
     }
 
-    /// The addresses of a mapping as `/proc/self/maps` names it, if none of its pages can have been written to; nil otherwise.
-    /// This holds for code (`r-xp`) and for read-only mappings at the beginning of a file. Read-only mappings after the code
-    /// may be data that the loader wrote before it protected them.
+    /// The addresses of a mapping in a line of `/proc/self/maps`; nil if any of its pages may have
+    /// been written to. Returned are code (`r-xp`) and read-only mappings at the beginning of a
+    /// file. Read-only mappings after the code may be data that the loader wrote before it
+    /// protected them.
     static func clean(_ line: String) -> Range<UInt>? {
         // 55d25f9a6000-55d261e21000 r-xp 00000000 fe:00 5753179   /usr/local/bin/postern
         let words = line.split(separator: " ", maxSplits: 5)

@@ -1,5 +1,6 @@
-// Checks each minute for mail in Postfix's queue to addresses at a relay domain. Such mail is never delivered: it passed no
-// filter, or was not rewritten, and would go unnoticed until it is returned days later.
+// Checks each minute for mail in Postfix's queue to addresses at a relay domain. Such mail is never
+// delivered: it passed no milter, or was not rewritten. Without this check, no one would notice it
+// until it is returned days later.
 
 import Database
 import Concurrency
@@ -12,14 +13,14 @@ import ServiceLifecycle
 struct QueueWatchService: Service {
     /// Seconds between two checks: such mail stays in the queue for days.
     private static let interval: Int64 = 60
-    /// The most characters of a reason that are kept.
+    /// The maximum number of characters of a reason.
     private static let reasonLength = 200
 
     let directory: String
     let relayDomains: [String]
     let pool: BlockingPool
     let metrics: ServiceMetrics
-    /// Why the queue cannot be read, for `postern status`; nil if it can.
+    /// The reason why the queue cannot be read, for `postern status`; nil if it can.
     let trouble: ValueHolder<String?>
     let logger: Logger
 

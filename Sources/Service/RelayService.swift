@@ -15,18 +15,20 @@ import ServiceLifecycle
 import Synchronization
 
 package enum RelayService {
-    /// How long open transactions may take once shutdown is requested. Longer than the DNS budget of a message, shorter than
-    /// systemd's timeout (90 s).
+    /// How long open transactions may take after a shutdown is requested. Longer than the DNS
+    /// budget of a message, shorter than systemd's timeout (90 s).
     private static let shutdownDeadline: Duration = .seconds(60)
 
-    /// Serves until SIGTERM or SIGINT. SIGHUP reads the configuration, the HTTP certificate and the policies again (`Reload`
-    /// lists the keys that take effect); sockets, database and key file stay unchanged.
+    /// Serves until SIGTERM or SIGINT. On SIGHUP it reads the configuration, the HTTP certificate
+    /// and the policies again (`Reload` lists the keys that take effect). Sockets, database and key
+    /// file stay unchanged.
     /// - Parameters:
-    ///   - reread: reads the installation again, for a reload.
-    ///   - surroundings: what the service takes from outside; a sandbox has others than the machine's.
-    ///   - reread: reads the installation again, for a reload; nil where SIGHUP reloads nothing.
-    ///   - manager: the service manager, which is notified of the state; nil if there is none.
-    ///   - announce: called once mail is taken and signals are handled, with the milter's socket.
+    ///   - surroundings: the external parts of the service; a sandbox has others than the
+    ///     machine's.
+    ///   - reread: reads the installation again, for a reload; nil if SIGHUP reloads nothing.
+    ///   - manager: the service manager, which the service notifies of its state; nil if there is
+    ///     none.
+    ///   - announce: called with the milter's socket when mail is accepted and signals are handled.
     package static func run(
         installation: Installation, surroundings: Surroundings = .machine, reread: (@Sendable () throws -> Installation)?,
         logger: Logger, manager: ServiceManager? = nil, announce: @escaping @Sendable (String) -> Void
@@ -39,7 +41,8 @@ package enum RelayService {
         let now = surroundings.now
         let rejections = installation.store.refusalBuffer()
         let lastMail = installation.store.persons.lastMailBuffer()
-        // One for the life of the process, also across reloads: it watches the store itself.
+        // One for the life of the process, also across reloads, because it watches the store
+        // itself.
         let signer = try RelaySigner(keys: installation.store.dkimKeys)
         let policies = policies(installation, now: now(), logger: logger)
         let lists = ListsInForce(installation.store.liveLists, now: now(), logger: logger)
@@ -53,11 +56,12 @@ package enum RelayService {
         let reports = ForwardReports(refused: { rejections.add($0) }, forwarded: { lastMail.add($0, at: now()) })
         let mail = try entrance(surroundings.mail, relay, reporting: reports, announce: announce)
 
-        // Even if the store hangs, a reload still ends and the file is watched.
+        // A separate pool: even if the store hangs, a reload ends and the key file is watched.
         let servicePool = BlockingPool(.service)
         let queueTrouble = ValueHolder<String?>(nil)
         let keysInUse = ValueHolder(installation.keys)
-        // Services end in the opposite order: mail first, then what mail needs. Further services go before the listeners.
+        // Services end in the reverse order: mail first, then the services that mail needs. Add
+        // further services before the listeners.
         var services: [any Service] = [
             HousekeepingService(
                 store: installation.store, counters: counters, rejections: rejections, lastMail: lastMail,
@@ -90,7 +94,7 @@ package enum RelayService {
             services.append(
                 ReloadService(logger: logger, pool: servicePool, metrics: parts.metrics) {
                     let new = try reread()
-                    // Errors in the configuration are found before anything is put in force.
+                    // Errors in the configuration are found before any of it takes effect.
                     let next = try relay.prepare(new)
                     if try http?.reloadCertificate() == true { logger.notice("HTTP certificate reloaded") }
                     relay.use(next)
@@ -128,7 +132,7 @@ package enum RelayService {
         await servicePool.stop()
     }
 
-    /// The service through which mail comes in.
+    /// The service that receives mail.
     private static func entrance(
         _ mail: Surroundings.Mail, _ relay: RunningRelay, reporting reports: ForwardReports,
         announce: @escaping @Sendable (String) -> Void
@@ -139,7 +143,8 @@ package enum RelayService {
         }
     }
 
-    /// The policies in force; a database without policies gets the built-in one. Mail flows even if this fails.
+    /// The policies in force. A database without policies gets the built-in one. Mail flows even if
+    /// this fails.
     private static func policies(_ installation: Installation, now: Int64, logger: Logger) -> ActivePolicies {
         let repository = installation.store.policies
         do {

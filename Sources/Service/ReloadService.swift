@@ -1,4 +1,4 @@
-// SIGHUP: the configuration is read again, and takes effect with the next transaction.
+// SIGHUP: the service reads the configuration again, which takes effect with the next transaction.
 
 import Database
 import Logging
@@ -10,7 +10,7 @@ struct ReloadService: Service {
     let logger: Logger
     let pool: BlockingPool
     let metrics: ServiceMetrics
-    /// Reads the configuration and puts it in force; if it throws, the old one stays.
+    /// Reads the configuration and applies it; if it throws, the old one stays in force.
     let reload: @Sendable () throws -> Reload
 
     func run() async throws {

@@ -8,7 +8,7 @@ import ServiceLifecycle
 package struct ServiceManager: Sendable {
     /// A path, or an abstract name of Linux after an `@`.
     private let socket: String
-    /// The interval in which systemd expects a sign of life; nil if it expects none.
+    /// The interval in which systemd expects a notification; nil if it expects none.
     package let watchdog: Duration?
 
     /// Nil if there is no service manager to notify.
@@ -31,7 +31,8 @@ package struct ServiceManager: Sendable {
     /// The service runs.
     func isAlive() { tell("WATCHDOG=1") }
 
-    /// A notification that cannot be sent is dropped: the manager is not there, and nothing depends on it.
+    /// A notification that cannot be sent is dropped: the manager does not run, and nothing depends
+    /// on it.
     private func tell(_ state: String) {
         let descriptor = Glibc.socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return }
@@ -52,8 +53,8 @@ package struct ServiceManager: Sendable {
     }
 }
 
-/// Notifies the manager twice in each interval that the service's tasks still run. A hanging store is no reason for a restart:
-/// mail waits for it, and `/readyz` says so.
+/// Notifies the manager twice in each interval that the service's tasks still run. A store that
+/// hangs is not a reason for a restart: mail waits for it, and `/readyz` reports it.
 struct WatchdogService: Service {
     let manager: ServiceManager
 

@@ -1,4 +1,5 @@
-// Looks up the records of domains that teams added: often for new domains, each month for proved ones.
+// Looks up the records of domains that teams added: often for new domains, once a month for proved
+// ones.
 
 import Accounts
 import Concurrency
@@ -7,11 +8,11 @@ import HTTP
 import Logging
 import ServiceLifecycle
 
-/// Of several hosts, only the one that holds the store's lock does this.
+/// Of several hosts, only the one that has the store's lock does this.
 struct SourceProofService: Service {
-    /// Between two checks for due claims.
+    /// The pause between two checks for due claims.
     private static let interval: Duration = .seconds(10)
-    /// Claims in one round; the rest follow in the next, the longest overdue first.
+    /// Claims in one round. The rest follow in the next round, the longest overdue first.
     static let perRound = 100
 
     let store: Store
@@ -25,7 +26,7 @@ struct SourceProofService: Service {
                 try await round()
             } catch is CancellationError {
             } catch {
-                logger.warning("records of sources cannot be looked for yet", metadata: ["detail": "\(error)"])
+                logger.warning("DNS records of sources could not be looked up; trying again later", metadata: ["detail": "\(error)"])
             }
         }
         await prover.stop()
@@ -38,7 +39,8 @@ struct SourceProofService: Service {
         }
         guard let lock = held else { return }
         defer { lock.release() }
-        // If a team's name servers do not answer, other teams and the end of the service must not wait for it.
+        // If a team's name servers do not answer, other teams and the end of the service must not
+        // wait for them.
         var silent: Set<Int64> = []
         for claim in try await prover.pool.run({ try store.sourceClaims.due(now: now(), limit: Self.perRound) })
         where !silent.contains(claim.teamNumber) {

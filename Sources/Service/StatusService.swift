@@ -10,20 +10,22 @@ import Monitoring
 import ServiceLifecycle
 
 struct StatusService: Service {
-    /// Between two reports.
+    /// The pause between two reports.
     private static let interval: Duration = .seconds(2)
-    /// Until the next report if the store did not accept one: `/readyz` says 503 until it does.
+    /// The pause until the next report if the store did not accept one: until it does, `/readyz`
+    /// answers 503.
     private static let retryPause: Duration = .milliseconds(250)
 
     let parts: ServiceParts
     let pool: BlockingPool
-    /// Why Postfix's queue cannot be read; nil if it can, or was not read yet.
+    /// The reason why Postfix's queue cannot be read; nil if it can, or was not read yet.
     let queueTrouble: ValueHolder<String?>
-    /// Why HTTP clients cannot connect, or should not trust the certificate.
+    /// The reason why HTTP clients cannot connect, or should not trust the certificate.
     let certificateTrouble: @Sendable (_ now: Int64) -> String?
-    /// When that certificate ends; nil where there is none.
+    /// The end of that certificate's validity; nil if there is no certificate.
     let certificateEnd: @Sendable () -> Int64?
-    /// The keys used to decide mail: those of the store, once the engine was made with them.
+    /// The keys that the mail path uses. They are the store's keys after the mail path switched to
+    /// them.
     let keysInUse: ValueHolder<KeyRing>
 
     func run() async throws {
@@ -35,7 +37,7 @@ struct StatusService: Service {
             http: configuration.http.listen.map { "\($0.host):\($0.port)" })
         maker = await PeriodicTask.untilShutdown(keeping: maker) { maker in
             let now = parts.now()
-            // If the store does not accept the report, the minute continues.
+            // If the store does not accept the report, these counts are reported with the next one.
             var next = maker
             let minute = next.minute(now: now)
             var made = next.snapshot(now: now)

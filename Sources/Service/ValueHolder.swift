@@ -2,7 +2,7 @@
 
 import Synchronization
 
-/// Callers get the value current at the time of the call.
+/// A caller gets the value at the time of the call.
 final class ValueHolder<Value: Sendable>: Sendable {
     private let value: Mutex<Value>
 

@@ -1,9 +1,9 @@
-// The commands of `postern --help`, in groups by who needs them.
+// The commands of `postern --help`, grouped by the people who need them.
 
 import ArgumentParser
 
 extension Postern {
-    /// In the order of the help, which writes SUBCOMMANDS behind each name.
+    /// In the order of the help, which adds SUBCOMMANDS after each name.
     static var groups: [CommandGroup] {
         [
             CommandGroup(

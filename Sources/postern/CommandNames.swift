@@ -1,15 +1,16 @@
-// Names of commands that were mistyped, or typed without the command that they belong to.
+// Errors for mistyped names of commands, and for subcommands without their command.
 
 import ArgumentParser
 import CEL
 import Support
 
 enum CommandNames {
-    /// The number of commands that are proposed at most.
+    /// The maximum number of commands in a proposal.
     private static let maximumProposals = 3
 
-    /// Throws `CommandError` if the arguments, or those after `help`, name a command that does not exist: ArgumentParser says
-    /// only that an argument is unexpected, and `help` would be that of another command.
+    /// Throws `CommandError` if the arguments, or those after `help`, name a command that does not
+    /// exist. ArgumentParser would only say that an argument is unexpected, and `help` would print
+    /// the help of another command.
     static func check(_ arguments: [String], below root: any ParsableCommand.Type) throws {
         var (known, path): (any ParsableCommand.Type, [String]) = (root, [])
         let isHelp = arguments.first?.hasSameOctets(as: "help") ?? false
@@ -18,7 +19,7 @@ enum CommandNames {
                 guard isHelp else { return }
                 continue
             }
-            // Those that have subcommands take no other argument but options.
+            // Commands with subcommands take no other arguments except options.
             let commands = known.configuration.subcommands
             if commands.isEmpty, !isHelp { return }
             guard let next = commands.first(where: { $0._commandName.hasSameOctets(as: word) }) else {
@@ -29,8 +30,9 @@ enum CommandNames {
         }
     }
 
-    /// "; did you mean …?", or where the commands are listed. Commands that the word names elsewhere come first, those with the
-    /// fewest words of them: each part of the word begins a part of their names. Otherwise it is a typing error.
+    /// "; did you mean …?", or where the commands are listed. First come commands in whose names
+    /// each part of the word begins a part; of these only those with the fewest words. Otherwise
+    /// the nearest spelling is proposed.
     private static func suggestion(for word: String, below known: any ParsableCommand.Type, _ path: [String]) -> String {
         let all = paths(below: known)
         let parts = word.utf8.split(separator: UInt8(ascii: "-"))

@@ -1,4 +1,4 @@
-// How the process ends where something is wrong.
+// The end of the process after an error.
 
 import ArgumentParser
 import Foundation
@@ -8,8 +8,9 @@ import Monitoring
 import PosternConfiguration
 
 extension Failure {
-    /// Prints what is wrong and ends the process. Help and version are printed as they are, with status 0.
-    /// - Parameter log: the form of the log that this is the last line of; nil for a command.
+    /// Prints the error and ends the process. Help and version are printed unchanged, with status
+    /// 0.
+    /// - Parameter log: the form of the log whose last line this is; nil for a command.
     static func exit(_ error: any Error, log: Configuration.LogSettings.Format? = nil) -> Never {
         let ours = error is MilterServerError || error is APIServiceError ? EX_UNAVAILABLE : status(error)
         if let status = ours {
@@ -22,14 +23,16 @@ extension Failure {
         }
         let code = Postern.exitCode(for: error)
         if code == .success {
-            // Help, version and completion scripts, which may be on their way into a file.
+            // Help, version and completion scripts go to standard output, because the user may
+            // redirect them into a file.
             let text = Postern.fullMessage(for: error)
             if !text.isEmpty { print(text) }
             do { try finishOutput() } catch { exit(error) }
             Foundation.exit(code.rawValue)
         }
         guard code == .validationFailure else { Postern.exit(withError: error) }
-        // ArgumentParser says what is wrong, then usage and a pointer to the help over several lines: one line will do.
+        // ArgumentParser prints the error, the usage and a pointer to the help on several lines:
+        // this prints one line.
         let full = Postern.fullMessage(for: error)
         let pointer = full.split(separator: "\n").last { $0.contains("--help") }.flatMap { line in
             line.split(separator: "'").dropFirst().first.map { "; see \($0)" }

@@ -1,4 +1,4 @@
-// The command `postern`: its subcommands, and how it ends.
+// The command `postern`: its subcommands, and the end of the process.
 
 import ArgumentParser
 import Glibc
@@ -36,18 +36,19 @@ struct Postern: AsyncParsableCommand {
         version: PosternVersion.text,
         groupedSubcommands: groups)
 
-    /// More than the entries that a list takes at once, with their options.
+    /// More arguments than the entries and options of a list command can need.
     private static let maximumArguments = 2_000
 
     static func main() async {
-        // Whatever a command makes is its owner's alone: databases grow further files as they are used.
+        // Only the owner can access the files that a command creates: databases create further
+        // files while they are used.
         umask(0o077)
         do {
-            // ArgumentParser takes seconds for thousands, and minutes for more.
+            // ArgumentParser needs seconds for thousands of arguments, and minutes for more.
             guard CommandLine.argc <= maximumArguments else {
                 throw CommandError.usage("more than \(maximumArguments) arguments: give a file instead, or repeat the command")
             }
-            // Swift puts U+FFFD for what is not UTF-8: a name would be another one.
+            // Swift replaces octets that are not UTF-8 with U+FFFD, which would change a name.
             for argument in UnsafeBufferPointer(start: CommandLine.unsafeArgv, count: Int(CommandLine.argc)) {
                 guard let argument, String(validatingCString: argument) == nil else { continue }
                 throw CommandError(status: EX_USAGE, message: "an argument is not UTF-8")
@@ -62,13 +63,13 @@ struct Postern: AsyncParsableCommand {
             }
             try finishOutput()
         } catch {
-            // A command that ends with a status, as doctor does, has printed too.
+            // A command that ends with a status, for example doctor, has printed its result too.
             if error is ExitCode { do { try finishOutput() } catch { Failure.exit(error) } }
             Failure.exit(error)
         }
     }
 
-    /// Lets --config and --set stand before the subcommand too: they move behind it.
+    /// Allows --config and --set before the subcommand too: they are moved behind it.
     private static func hoisted(_ arguments: [String]) -> [String] {
         var rest = arguments[...]
         var moved: [String] = []

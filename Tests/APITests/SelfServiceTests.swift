@@ -226,7 +226,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         #expect(try await fixture.ask(.post, "/v1/sources", key: key, body: body).status == 201)
         // Three messages to one address, whether they left or not. Whose they were is not said.
         let full = try await fixture.ask(.post, "/v1/sources/code", key: key, body: body)
-        #expect(full.status == 409 && full.text.contains("no more messages") && !full.text.contains("teams"), "\(full.text)")
+        #expect(full.status == 409 && full.text.contains("daily limit of messages to this address") && !full.text.contains("teams"), "\(full.text)")
         #expect(world.mail.all.count == 1)
     }
 

@@ -1,5 +1,5 @@
-// Vectors/plan/*: what is declared beside what there is → the plan, octet for octet. Where it differs, expected.txt.actual is
-// written beside the file.
+// Vectors/plan/*: a declaration and the present state → the plan, compared octet by octet. If it
+// differs, expected.txt.actual is written beside the file.
 
 import Declaration
 import Foundation
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    /// A team is in one file; both places are named.
+    /// Everything about a team must be in one file; the error names both places.
     @Test func declaration_teamInTwoFiles_isRefused() throws {
         var reader = DeclarationReader()
         reader.read("teams:\n  juice: {name: Juice}\n", name: "a.yaml")

@@ -1,4 +1,5 @@
-// What is written is read as it was, and with PyYAML and jsonschema it is what the schema says.
+// A written declaration reads back unchanged, and PyYAML and jsonschema confirm that it matches the
+// schema.
 
 import Declaration
 import Foundation
@@ -6,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct WriterTests {
-    /// Names that YAML takes for something else, and every field.
+    /// Names that YAML would read as another type, and every field.
     @Test func declarationWriter_anyDeclaration_isReadBackUnchanged() throws {
         var random = SeededGenerator(seed: 7)
         var made = 0
@@ -72,10 +73,11 @@ enum Tools {
     }()
 }
 
-/// `postern apply --schema`, with a validator that others wrote.
+/// The schema of `postern apply --schema`, with a validator from another project.
 @Suite(.blocking, .enabled(if: Tools.python != nil, "skipped: no Python with jsonschema-rs and PyYAML; see make test-tools"))
 struct SchemaTests {
-    /// What the reader takes the schema allows, and what has a wrong form it refuses.
+    /// The schema allows everything that the reader accepts, and refuses everything with a wrong
+    /// form.
     @Test func schema_vectors_agreesWithReader() throws {
         let vectors = PlanTests.vectors
         let plans = try FileManager.default.contentsOfDirectory(atPath: vectors.appending(path: "plan").path).sorted()
@@ -90,7 +92,7 @@ struct SchemaTests {
         for (name, answer) in zip(bad, answers.dropFirst(good.count)) { #expect(answer != "valid", "\(name)") }
     }
 
-    /// The same keys in both, wherever they are.
+    /// Both have the same keys in every place.
     @Test func schema_keys_areThoseOfReader() throws {
         let schema = try #require(
             try JSONSerialization.jsonObject(with: Data(DeclarationSchema.text.utf8)) as? [String: Any])

@@ -4,7 +4,7 @@ import Foundation
 import InternetMessage
 import PostfixHarness
 
-/// A message taken apart far enough to be shown.
+/// A parsed message with the parts that are shown.
 package struct Letter {
     private let message: Message
     private let root: MIMEPart
@@ -30,7 +30,7 @@ package struct Letter {
         message.header.first(name).flatMap { AddressList.parse($0.rawValue).mailboxes.first?.addrSpec.wireForm } ?? ""
     }
 
-    /// The fields that a reader looks at, decoded, and how many more there are.
+    /// The fields that a reader looks at, decoded, and the number of other fields.
     package func shown(_ names: [String]) -> [String] {
         let chosen = message.header.fields.filter { field in names.contains { field.isNamed($0) } }
         let rest = message.header.fields.count - chosen.count
@@ -38,7 +38,7 @@ package struct Letter {
         return lines + (rest > 0 ? [Terminal.styled("(\(rest) more header fields)", .quiet)] : [])
     }
 
-    /// The text that a mail program would show, and what is attached.
+    /// The text that a mail program would show, and the names of attachments.
     package var readable: [String] {
         let leaves = root.flattened.filter { !$0.isComposite }
         let text = leaves.first { $0.contentType.matches("text", "plain") } ?? leaves.first { $0.contentType.matches("text") }
@@ -50,7 +50,7 @@ package struct Letter {
         return lines + (attached.isEmpty ? [] : [Terminal.styled(attached.joined(separator: " "), .quiet)])
     }
 
-    /// Everything in the message that can be read, decoded, for searching.
+    /// Everything readable in the message, decoded, for searches.
     package var everything: String {
         let header = message.header.fields.map { "\($0.name): \($0.unfoldedValue)\n\($0.decodedValue)" }
         return (header + root.flattened.map(decoded) + [String(decoding: message.bytes, as: UTF8.self)]).joined(separator: "\n")

@@ -1,4 +1,4 @@
-// What the demonstration prints: plain in a pipe, in colour on a terminal.
+// The output of the demonstration: plain in a pipe, in colour on a terminal.
 
 import Foundation
 
@@ -13,7 +13,7 @@ package enum Terminal {
         isColoured ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
     }
 
-    /// Prints a line at once, so that the story can be followed.
+    /// Prints a line at once, so that a viewer can follow.
     package static func line(_ text: String = "") {
         FileHandle.standardOutput.write(Data((text + "\n").utf8))
     }

@@ -1,4 +1,4 @@
-// Events arrive: every one, in order for each account, at least once, whatever the endpoint does.
+// Every event arrives: in order for each account, at least once, with every kind of endpoint.
 
 import Accounts
 import Database
@@ -22,7 +22,7 @@ import Testing
             #expect(taken.audience == "com.juice")
             #expect(taken.email == (try fixture.store.addresses.current(account: account.number)?.address.wireForm))
             #expect(taken.eventTime == fixture.clock.now * 1000)
-            // As a receiver checks it: by the published keys alone.
+            // Checked as a receiver does, with only the published keys.
             let keys = try JWKSet.parse(await fixture.signer.publishedKeys())
             let issuer = IssuerConfiguration(
                 name: "postern", issuer: EventFixture.issuer, source: .inline(""), algorithms: [.es256], nonceForm: .raw,
@@ -43,7 +43,7 @@ import Testing
             try fixture.store.events.write(at: fixture.clock.now) { connection, tracker throws(StoreFailure) in
                 let group: Int64? = try connection.value("SELECT group_id FROM grants WHERE account_id = \(account.number)")
                 let team: Int64? = try connection.value("SELECT team_id FROM accounts WHERE id = \(account.number)")
-                // One of another team, to whom the apps belonged before.
+                // One of another team, to which the apps belonged before.
                 try tracker.note(objectionOf: account.number, group: group ?? 0, team: (team ?? 0) + 1, decision: "rd_0")
                 try tracker.note(objectionOf: account.number, group: group ?? 0, team: team ?? 0, decision: "rd_1")
             }
@@ -101,8 +101,8 @@ import Testing
         }
     }
 
-    /// They took all threads: nothing that was delivered was written down, and the lease ran out, so that all was delivered again
-    /// and again.
+    /// Slow lookups must not occupy all threads. Otherwise no result is recorded, the lease
+    /// expires, and everything is delivered again and again.
     @Test func delivery_unresolvableNames_doesNotDelayOthers() async throws {
         try await withFixture { fixture, receiver in
             let dead = 20
@@ -125,7 +125,7 @@ import Testing
                 isOver.signal()
             }
             async let delivering: Void = fixture.delivery.deliverDue()
-            // It is written down, and the lease renewed, while all those names are waited for.
+            // The result is recorded, and the lease renewed, while those lookups wait.
             var isDelivered = false
             for _ in 0..<1200 where !isDelivered {
                 isDelivered = try fixture.store.outbox.events(state: .delivered).count == 1
@@ -205,7 +205,7 @@ import Testing
                 try await fixture.deliver(within: 86_400)
                 #expect(receiver.taken.count == 4, "\(status)")
                 #expect(!receiver.taken.contains { $0.sub == stubborn.sub })
-                // Its account goes on when it is parked, after three days.
+                // Its account continues when the event is given up, after three days.
                 fixture.clock.advance(max(0, stubborn.parkAt - fixture.clock.now))
                 await fixture.delivery.tidy()
                 try await fixture.deliver(within: 3600)
@@ -222,7 +222,8 @@ import Testing
         }
     }
 
-    /// It counted as failing for as long as it delivered nothing: one event after the other was its probe, without a pause.
+    /// An endpoint that refuses each event must not count as failing, because then one event after
+    /// the other would be sent as a probe, without a pause.
     @Test func delivery_endpointRefusesAllEvents_isPaced() async throws {
         try await withFixture(users: 3) { fixture, receiver in
             for user in 0..<3 { try fixture.toggle("u\(user)", on: false) }

@@ -1,4 +1,5 @@
-// A store with one team, its users and endpoints, a delivery whose clock the test turns, and its own DNS.
+// A store with one team, its users and endpoints, a delivery with the test's clock, and a separate
+// DNS.
 
 import Database
 import Accounts
@@ -15,10 +16,10 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A DNS whose answers a test may change, and that counts what it is asked.
+/// A DNS with answers that a test may change. It counts its queries.
 final class ChangingResolver: DNSResolver {
     private let state: Mutex<(names: [String: [[UInt8]]], queries: Int)>
-    /// What a name is asked for waits for, before it is answered.
+    /// Called with each name before it is answered, so that a test can delay the answer.
     private let pause = Mutex<(@Sendable (String) -> Void)?>(nil)
     init(_ names: [String: [[UInt8]]]) { state = Mutex((names, 0)) }
 
@@ -69,7 +70,8 @@ final class EventFixture: Sendable {
         let clock = clock
         signer = IdentitySigner(store.identityKeys, now: { clock.now }, logger: logger)
         poster = try HTTPEventPoster(rootsPath: TestReceiver.certificate("authority.pem"), timeout: timeout)
-        // Beside other tests this process may stand still for longer than a lease lasts; then events come twice, as they should.
+        // Beside other tests this process may be stopped for longer than a lease lasts; then events
+        // come twice, as they should.
         let begun = ContinuousClock.now
         delivery = EventDelivery(
             outbox: store.outbox, signer: signer, issuer: Self.issuer, poster: poster, resolver: resolver, threads: threads,
@@ -99,7 +101,8 @@ final class EventFixture: Sendable {
         try store.addresses.setForwarding(address.address, on: isOn, change)
     }
 
-    /// Jumps from one thing that is due to the next, until nothing waits or the time is up; how many seconds that took.
+    /// Advances the clock from one due event to the next, until nothing waits or the time is up;
+    /// returns the seconds.
     @discardableResult
     func deliver(within seconds: Int64) async throws -> Int64 {
         let start = clock.now
@@ -121,7 +124,7 @@ final class EventFixture: Sendable {
     }
 }
 
-/// Runs a test with a fixture and a receiver, and ends both.
+/// Runs a test with a fixture and a receiver, and stops both.
 func withFixture(
     users: Int = 1, timeout: Int64 = 5, _ body: (EventFixture, TestReceiver) async throws -> Void
 ) async throws {

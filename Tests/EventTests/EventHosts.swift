@@ -11,7 +11,8 @@ import PostfixHarness
 import PostgresHarness
 import Testing
 
-/// Team juice with an endpoint, and users who have an address each. Ends its processes with its last reference.
+/// Team juice with an endpoint, and users with an address each. Ends its processes with its last
+/// reference.
 final class EventHosts: Sendable {
     let program: String
     let receiver: TestReceiver
@@ -27,10 +28,11 @@ final class EventHosts: Sendable {
 
     static let hasCompiler = FileManager.default.isExecutableFile(atPath: "/usr/bin/cc")
 
-    /// What a process is started with whose clock is wrong by so many seconds; what measures time only goes on as it does.
+    /// The environment of a process whose clock is wrong by this number of seconds; its monotonic
+    /// clock stays right.
     func clock(ahead seconds: Int) throws -> [String: String] { try settableClock(ahead: seconds).environment }
 
-    /// The same, of a clock that can be set later.
+    /// A clock that can be set later.
     func settableClock(ahead seconds: Int) throws -> HostClock {
         let library = folder.appendingPathComponent("wrong_clock.so").path
         if !FileManager.default.fileExists(atPath: library) {
@@ -46,9 +48,10 @@ final class EventHosts: Sendable {
 
     /// - Parameters:
     ///   - server: nil for SQLite.
-    ///   - connectionLimit: connections that the server takes from all of them together; it can be changed for user `relay`.
-    ///   - standby: a second server, which takes over where the first one is gone.
-    ///   - place: a folder that is there for the installation's; nil for one of its own.
+    ///   - connectionLimit: connections that the server accepts from all of them together; it can
+    ///     be changed for user `relay`.
+    ///   - standby: a second server, which continues if the first one is gone.
+    ///   - place: an existing folder for the installation; nil for a new one.
     init(
         _ server: PostgresServer?, users: Int, connectionLimit: Int? = nil, standby: PostgresServer? = nil, place: String? = nil
     ) async throws {
@@ -67,7 +70,7 @@ final class EventHosts: Sendable {
         if let server, let standby {
             database = database?.replacingOccurrences(of: "@\(server.host)/", with: "@\(server.host),\(standby.host)/")
         }
-        // A copy is not on the disk yet, which a test that takes the disk away would lose.
+        // A copy would not be on the disk yet, and a test that removes the disk would lose it.
         if database != nil || place != nil {
             let made = try ManagedProcess.run(
                 program,
@@ -110,23 +113,23 @@ final class EventHosts: Sendable {
             issued.output.split(separator: "\n").first { $0.hasPrefix("pk_") }.map(String.init), "\(issued.output)")
     }
 
-    /// A folder that is removed with all else.
+    /// A folder that is deleted with everything else.
     func newFolder(_ name: String) throws -> String {
         let path = folder.appendingPathComponent(name).path
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         return path
     }
 
-    /// What `store` here does as hosts do: keys that were replaced are put in force.
+    /// Applies replaced keys to `store` in this process, as hosts do.
     func followKeys() throws {
         let ring = try KeyFile.read(path: installation.configuration.keyFilePath)
         if ring != installation.keys { installation.store.keys.exchange(ring) }
     }
 
-    /// What the hosts wrote into their logs.
+    /// The log lines of the hosts.
     var logged: [String] { processes.flatMap(\.lines) }
 
-    /// Where a host's filter listens.
+    /// The socket of a host's milter.
     func socket(_ name: String) -> String { "\(folder.path)/\(name).sock" }
 
     /// Starts a host; returns when it serves.
@@ -144,7 +147,8 @@ final class EventHosts: Sendable {
         return process
     }
 
-    /// Switches forwarding of every user, `rounds` times each: as many events for each of them.
+    /// Switches forwarding of every user `rounds` times, which makes the same number of events for
+    /// each.
     func toggleAll(rounds: Int, from start: Int = 0) throws {
         for round in start..<start + rounds {
             for user in addresses.indices { try toggle(user, on: round % 2 == 1) }
@@ -163,7 +167,7 @@ final class EventHosts: Sendable {
     func isForwarding(_ user: Int) throws -> Bool { try address(user).isForwardingOn }
     func account(_ user: Int) throws -> Int64 { try address(user).account.number }
 
-    /// Waits until every event was taken.
+    /// Waits until the receiver has accepted every event.
     func waitUntilTaken(sourceLocation: SourceLocation = #_sourceLocation) throws {
         var (best, end) = (0, Date(timeIntervalSinceNow: 2 * standardTimeout))
         while true {
@@ -180,7 +184,8 @@ final class EventHosts: Sendable {
         }
     }
 
-    /// What arrived of each account, repetitions left out, is what was written, in that order.
+    /// The events that arrived for each account, without repetitions, are the written ones in their
+    /// order.
     func checkOrder(sourceLocation: SourceLocation = #_sourceLocation) throws {
         let written = try store.outbox.events(limit: 1_000_000).reversed()
         var seen: Set<String> = []
@@ -194,7 +199,7 @@ final class EventHosts: Sendable {
         }
     }
 
-    /// Closes `store`: what is on a file system that fails is not to end this process.
+    /// Closes `store`, so that a failing file system does not end this process.
     func closeStore() throws { try installation.close() }
 
     func stop() async {
@@ -210,12 +215,12 @@ final class EventHosts: Sendable {
     }
 }
 
-/// The wrong clock of a process, which may be set while it runs.
+/// The wrong clock of a process, which may be set while the process runs.
 struct HostClock: Sendable {
     let file: URL
     let library: String
 
-    /// What the process is started with.
+    /// The environment of the process.
     var environment: [String: String] { ["LD_PRELOAD": library, "WRONG_CLOCK": file.path] }
 
     func set(ahead seconds: Int) throws { try Data("\(seconds)".utf8).write(to: file, options: .atomic) }

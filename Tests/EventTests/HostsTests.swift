@@ -1,4 +1,5 @@
-// Two hosts deliver events as one: a leader that hangs, one that goes on later, clocks that differ.
+// Two hosts deliver events as one: with a leader that hangs or continues later, and with different
+// clocks.
 
 import Accounts
 import Events
@@ -10,7 +11,7 @@ import Testing
 
 @Suite(.blocking, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct HostsTests {
-    /// Runs its own test on hosts.
+    /// Runs a test on hosts.
     private func withHosts(users: Int, _ body: (EventHosts) throws -> Void) async throws {
         let server = try #require(PostgresServer.shared)
         let hosts = try await EventHosts(server, users: users)
@@ -21,8 +22,9 @@ struct HostsTests {
         await hosts.stop()
     }
 
-    /// Its connection lived on, and with it the lock: nothing was delivered until someone noticed. Once it went on, it delivered
-    /// beside its successor, and what had failed by standing still paused an endpoint that works.
+    /// A host that hangs keeps its connection, so a lock would not end, and nothing would be
+    /// delivered. When it continues, it must not deliver beside its successor, nor pause a working
+    /// endpoint because of its own failures.
     @Test(.timeLimit(.minutes(20))) func leader_hung_isReplacedAndStopsDelivering() async throws {
         try await withHosts(users: 20) { hosts in
             let receiver = hosts.receiver
@@ -30,7 +32,8 @@ struct HostsTests {
             try hosts.toggleAll(rounds: 1)
             try hosts.waitUntilTaken()
             _ = try hosts.serve("mx2")
-            // It hangs with requests under way, and others of the same accounts behind them.
+            // It hangs with requests in progress, and with further events of the same accounts
+            // waiting.
             let before = receiver.requests.count
             receiver.rule { _, _ in .hang }
             try hosts.toggleAll(rounds: 6, from: 1)
@@ -53,7 +56,7 @@ struct HostsTests {
         }
     }
 
-    /// An event was due when the clock of the host that wrote it said so: 20 s later than it was.
+    /// An event must not be due only when the clock of the host that wrote it says so.
     @Test(.enabled(if: EventHosts.hasCompiler, "there is no C compiler"), .timeLimit(.minutes(20)))
     func event_writtenByHostWithClockAhead_isNotDelayed() async throws {
         try await withHosts(users: 1) { hosts in
@@ -87,7 +90,7 @@ struct HostsTests {
             }
             let status = try said(["status"])
             #expect(!status.contains("mx1.relay.example is"), "\(status)")
-            // The one whose clock is behind says something every two seconds, all the same.
+            // The host with the slow clock reports every two seconds all the same.
             #expect(!status.contains("has not reported"), "\(status)")
             let doctor = try said(["doctor"])
             #expect(doctor.contains("mx2.relay.example is 20.") && doctor.contains("mx3.relay.example is 30."), "\(doctor)")

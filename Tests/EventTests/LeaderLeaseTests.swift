@@ -1,4 +1,4 @@
-// The lease by a clock that the test turns: who has it, and who only thinks so.
+// The lease with a clock of the test: the process that has it, and one that wrongly assumes so.
 
 import Database
 import Accounts
@@ -60,7 +60,8 @@ import Testing
         }
     }
 
-    /// What it began before may have failed by its standing still: it is void, although no one else was there.
+    /// Work that it began before may have failed because it was stopped, so that work is void, even
+    /// without another holder.
     @Test func lease_holderPausedAlone_getsNewFence() throws {
         try withLeases { leases, clock in
             let only = lease(leases, clock)
@@ -71,7 +72,8 @@ import Testing
         }
     }
 
-    /// An observer that stood still itself has seen nothing for long, and must not take that for silence of the holder's.
+    /// An observer that was stopped itself has seen no change for long, and must not conclude that
+    /// the holder is silent.
     @Test func lease_observerPaused_isNotTaken() throws {
         try withLeases { leases, clock in
             let (first, second) = (lease(leases, clock), lease(leases, clock))

@@ -1,4 +1,4 @@
-// Apps are told when a session of the page ends (OpenID Connect Back-Channel Logout 1.0).
+// Apps are notified when a session of the page ends (OpenID Connect Back-Channel Logout 1.0).
 
 import Accounts
 import Database
@@ -14,7 +14,8 @@ import Testing
 @Suite(.blocking) struct LogoutTests {
     private static let redirect = "https://juice.example/in"
 
-    /// A store whose app com.juice wants to be told, and com.pulp, of another group, does not.
+    /// A store with an app com.juice that gets notifications, and com.pulp, of another group, that
+    /// does not.
     private func withLogouts(
         users: Int = 1, _ body: (EventFixture, TestReceiver, LogoutDelivery) async throws -> Void
     ) async throws {
@@ -44,7 +45,7 @@ import Testing
         try fixture.store.setClient(settings, team: "juice", clientID: "com.juice", fixture.change)
     }
 
-    /// Signs a user in on the page: the session's token.
+    /// Signs a user in on the page; returns the session's token.
     private func signIn(_ fixture: EventFixture, _ user: String = "u0", replacing old: String? = nil) throws -> String {
         let (page, now) = (fixture.store.page, fixture.clock.now)
         let link = try #require(
@@ -59,7 +60,7 @@ import Testing
         try #require(try fixture.store.page.session(token, now: fixture.clock.now))
     }
 
-    /// Signs in to an app with a session: the session's name there.
+    /// Signs in to an app with a session; returns the session's name there.
     @discardableResult
     private func use(_ app: String, _ fixture: EventFixture, _ token: String) throws -> String {
         let session = try session(fixture, token)
@@ -159,7 +160,7 @@ import Testing
             #expect(try fixture.store.logouts.waiting() == 0)
             let ids = try receiver.logouts.map { try part($0, 1)["jti"] }
             #expect(ids.count == 2 && ids[0] == ids[1])
-            // What it calls wrong stays wrong.
+            // A notice that it refuses as wrong is not sent again.
             receiver.answerLogouts(400)
             try end(1)
             await delivery.deliverDue()
@@ -174,7 +175,7 @@ import Testing
         }
     }
 
-    /// One app that never answers kept all others waiting for ten seconds.
+    /// An app that never answers must not delay the others.
     @Test func app_thatHangs_keepsNoOtherWaiting() async throws {
         try await withLogouts { fixture, receiver, delivery in
             let silent = try await TestReceiver()
@@ -194,7 +195,7 @@ import Testing
             #expect(due.count == 1)
             async let waits: Void = delivery.drain(due[0])
             while try sessions(silent) != [pulp] { await Task.yield() }
-            // While it is asked, others are told, and it is not asked again.
+            // While its request runs, others are notified, and it gets no second request.
             let names = try (0..<20).map { _ in try end("com.juice") }
             await delivery.deliverDue()
             #expect(try sessions(receiver).sorted() == names.sorted())
@@ -203,7 +204,8 @@ import Testing
         }
     }
 
-    /// A code that was exchanged after the sign-out gave a session that no one would ever have ended.
+    /// A code that is exchanged after the sign-out must not give a session that no notice would
+    /// end.
     @Test func session_thatEnded_isInNoFurtherToken() async throws {
         try await withLogouts { fixture, _, _ in
             func codes() throws -> Int64 { try fixture.store.database.value("SELECT COUNT(*) FROM authorization_codes") ?? 0 }

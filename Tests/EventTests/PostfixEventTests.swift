@@ -1,4 +1,4 @@
-// Through a real Postfix: what mail meets after each change of an account, and what the team learns of it.
+// Through a real Postfix: the reply to mail after each change of an account, and the team's events.
 
 import Foundation
 import PostfixHarness
@@ -30,7 +30,7 @@ struct PostfixEventTests {
         return (fixture, receiver, address)
     }
 
-    /// Code and enhanced code of the answer to a message, wherever in the transaction it comes.
+    /// Code and enhanced code of the reply to a message, at any point of the transaction.
     private static func send(_ fixture: RelayFixture, from domain: String = "juice.example", to address: String) throws -> String
     {
         let text = "From: news@\(domain)\nTo: \(address)\nSubject: Test\nMessage-ID: <\(UUID().uuidString)@\(domain)>\n\nHello\n"
@@ -40,7 +40,7 @@ struct PostfixEventTests {
         return words.first == "250" ? "250" : words.prefix(2).joined(separator: " ")
     }
 
-    /// Waits until so many events arrived; their types.
+    /// Waits until this number of events arrived; returns their types.
     private static func told(_ receiver: TestReceiver, _ count: Int) async throws -> [String] {
         let start = ContinuousClock.now
         while receiver.taken.count < count, ContinuousClock.now - start < .seconds(180) {
@@ -60,7 +60,7 @@ struct PostfixEventTests {
             "from the command's start \(start.duration(to: .now)), from its end \(committed.duration(to: .now)) until event and refusal"
         )
         #expect(receiver.taken.first?.email == address)
-        // Who is not proved to be the team learns nothing of it.
+        // A sender that is not proved to be the team learns nothing.
         #expect(try Self.send(fixture, from: "milk.example", to: address).hasPrefix("550 5.7"))
         try fixture.run(["address", "on", address])
         #expect(try Self.send(fixture, to: address) == "250")
@@ -73,7 +73,7 @@ struct PostfixEventTests {
         let (fixture, receiver, address) = try await Self.world()
         try fixture.run(["account", "revoke", "juice", "anna"])
         #expect(try Self.send(fixture, to: address) == "550 5.1.6")
-        // On return the address is the same.
+        // After a return the address is the same.
         #expect(try fixture.address("juice", "anna") == address)
         #expect(try Self.send(fixture, to: address) == "250")
         try fixture.run(["account", "delete", "juice", "anna", "--yes"])
@@ -97,7 +97,7 @@ struct PostfixEventTests {
         let new = try fixture.address("milk", "anna")
         #expect(new != address)
         #expect(try Self.send(fixture, from: "milk.example", to: new) == "250")
-        // What the user answers leaves under the address of the new team.
+        // The user's reply has an address of the new team.
         let arrived = try fixture.arrival(for: "anna@home.example", number: 3)
         let from = arrived.fields.first { $0.lowercased().hasPrefix("from:") } ?? ""
         let reverse = String(from.split(separator: "<").last?.split(separator: ">").first ?? "")

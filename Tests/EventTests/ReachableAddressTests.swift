@@ -1,4 +1,5 @@
-// Where requests of ours may go: never into the operator's own network, whatever a name says today.
+// The addresses to which Postern may send requests: never into the operator's own network, even if
+// a name's address changes.
 
 import Accounts
 import Events
@@ -16,7 +17,7 @@ import Testing
         }
     }
 
-    /// Never, also where private ones are allowed.
+    /// Never, even if private ones are allowed.
     @Test(arguments: [
         "0.0.0.0", "0.1.2.3", "224.0.0.1", "239.255.255.255", "240.0.0.1", "255.255.255.255", "::", "ff02::1", "ff0e::1",
         "::ffff:10.0.0.1", "::ffff:8.8.8.8", "::ffff:127.0.0.1", "::ffff:0:127.0.0.1", "64:ff9b::7f00:1", "64:ff9b::808:808",
@@ -26,7 +27,7 @@ import Testing
         #expect(ReachableAddress.objection(try Self.octets(text), allowsPrivate: true) != nil)
     }
 
-    /// Only where allowed.
+    /// Only if allowed.
     @Test(arguments: [
         "127.0.0.1", "127.255.255.255", "10.0.0.0", "10.255.255.255", "172.16.0.1", "172.31.255.255", "192.168.0.1",
         "169.254.169.254",
@@ -89,7 +90,7 @@ import Testing
         }
     }
 
-    /// The name exists in the resolver that is handed in and nowhere else: whoever looked it up again would find nothing.
+    /// The name exists only in the given resolver: a second lookup elsewhere would find nothing.
     @Test func delivery_nameResolved_connectsToCheckedAddress() async throws {
         try await withFixture { fixture, receiver in
             try fixture.toggle("u0", on: false)
@@ -110,7 +111,7 @@ import Testing
             }
             #expect(receiver.requests.isEmpty)
             #expect(try fixture.store.outbox.events().first?.lastError?.contains("loopback") == true)
-            // An endpoint that moves is found at its new address, if that is allowed.
+            // If an endpoint moves, its new address is used, if that is allowed.
             try fixture.endpoint(receiver, allowsPrivate: true)
             fixture.resolver.set("hooks.example", [[127, 0, 0, 2]])
             await fixture.delivery.deliverDue()

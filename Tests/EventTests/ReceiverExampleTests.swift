@@ -1,4 +1,4 @@
-// The receiver of docs/EVENTS.md, run unchanged there.
+// The receiver of docs/EVENTS.md, run unchanged.
 
 import Accounts
 import SignIn
@@ -12,7 +12,7 @@ import Testing
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    /// Python of `make test-tools`, or the system's, with PyJWT; nil where there is none.
+    /// Python of `make test-tools`, or the system's, with PyJWT; nil if there is none.
     static let python: String? = {
         [root.appendingPathComponent(".build/test-tools/bin/python3").path, "/usr/bin/python3"].first { path in
             FileManager.default.isExecutableFile(atPath: path)
@@ -54,7 +54,7 @@ import Testing
             ])
         defer { receiver.end() }
         let port = try #require(receiver.wait { lines in lines.lazy.compactMap { Int($0) }.first })
-        // The example compares iat with the true time, and takes none from the future.
+        // The example compares iat with the real time, and accepts none from the future.
         fixture.clock.advance(Int64(Date().timeIntervalSince1970) - 600 - fixture.clock.now)
         try fixture.endpoint("https://hooks.example:\(port)/")
         let accounts = try fixture.store.accounts.accounts()
@@ -78,7 +78,7 @@ import Testing
             ).output.trimmingCharacters(in: .whitespacesAndNewlines)
         }
         #expect(try users() == "\(accounts[1].sub) account-delete\n\(accounts[0].sub) email-disabled")
-        // A repetition changes nothing, and what is not signed by these keys is refused.
+        // A repetition changes nothing, and an event that these keys did not sign is refused.
         let event = try #require(try fixture.store.outbox.events(account: accounts[0].number).last)
         let again = try await fixture.delivery.body(event)
         #expect(try await post(fixture, again, port) == .delivered)

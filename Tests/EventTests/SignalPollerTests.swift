@@ -1,4 +1,4 @@
-// Signals are fetched from a transmitter that someone else wrote, and that fails before it works.
+// Signals are fetched from a transmitter of another project, which fails before it works.
 
 import Accounts
 import Database
@@ -65,7 +65,7 @@ struct SignalPollerTests {
                 team: client.teamNumber, group: client.groupNumber,
                 subject: .external(issuer: "https://idp.example", subject: "001.abc"), now: clock.now))
         #expect(history.riskEvents30d == 151 && history.lastRiskEvent == "credential-compromise")
-        // Nothing was done to the account.
+        // The account is unchanged.
         #expect(history.grant?.isAuthorized == true && history.isForwardingOn == true)
         #expect(try store.outbox.events().isEmpty)
         #expect(try store.issuerPolls.remove("idp", fixture.change))

@@ -1,4 +1,5 @@
-// Streams to a receiver that someone else wrote: nothing is lost and nothing comes out of order, whatever it does.
+// Streams to a receiver of another project: nothing is lost or out of order, even if the receiver
+// makes errors.
 
 import Accounts
 import Events
@@ -37,13 +38,13 @@ final class PythonReceiver: Sendable {
         process = try ManagedProcess(try #require(ReceiverExampleTests.python), ["-u", Self.script, mode], environment: all)
     }
 
-    /// Where a push receiver listens.
+    /// The port of a push receiver.
     func port() throws -> Int {
         let line = try process.waitForLine(containing: "port ")
         return try #require(line.split(separator: " ").last.flatMap { Int($0) })
     }
 
-    /// `jti`, subject and URI of what it took, in that order.
+    /// `jti`, subject and URI of the accepted events, in that order.
     func taken() throws -> [[String]] {
         let code = """
             import sqlite3, sys
@@ -54,7 +55,7 @@ final class PythonReceiver: Sendable {
         return read.output.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
     }
 
-    /// What was written for the stream is what it took: all, and those of each account in their order.
+    /// The accepted events are all events of the stream, and those of each account in their order.
     func check(_ written: [OutboxEvent], sourceLocation: SourceLocation = #_sourceLocation) throws {
         let taken = try taken()
         #expect(Set(taken.map { $0[0] }) == Set(written.map(\.jti)), sourceLocation: sourceLocation)
@@ -68,7 +69,7 @@ final class PythonReceiver: Sendable {
 }
 
 extension Store {
-    /// Makes the stream of com.juice.
+    /// Creates the stream of com.juice.
     fileprivate func addStream(_ text: String, issuer: String, _ change: Change) throws -> EventStream {
         let request = try StreamRequest(StrictJSON.parseObject(Array(text.utf8), limit: 65_536), isNew: true)
         return try streams.add(
@@ -89,12 +90,12 @@ struct StreamReceiverTests {
             #"{"delivery":{"method":"urn:ietf:rfc:8935","endpoint_url":"https://hooks.example:\#(port)/events"\#(header)}}"#
     }
 
-    /// PyJWT compares iat with the true time, and takes none from the future.
+    /// PyJWT compares iat with the real time, and accepts none from the future.
     private static func setClock(_ fixture: EventFixture) {
         fixture.clock.advance(Int64(Date().timeIntervalSince1970) - 3_600 - fixture.clock.now)
     }
 
-    /// Keys as they are published once streams are signed.
+    /// The published keys after streams are signed.
     private static func keys(_ signer: IdentitySigner) async throws -> [UInt8] {
         _ = try await signer.key(.rs256)
         return try await signer.publishedKeys()
@@ -146,21 +147,21 @@ struct StreamReceiverTests {
             Self.push(try receiver.port(), authorization: false), issuer: EventFixture.issuer, fixture.change)
         for user in 0..<2 { try fixture.toggle("u\(user)", on: false) }
         await fixture.delivery.deliverDue()
-        // All of them would fare alike, so the endpoint pauses.
+        // All other events would fail in the same way, so the endpoint pauses.
         let endpoint = try #require(try fixture.store.outbox.waitingEndpoints().first { $0.number == stream.number })
         #expect(endpoint.failures > 0 && endpoint.lastError == "the response has status 400 (authentication_failed)")
         #expect(try receiver.taken().isEmpty)
         await fixture.stop()
     }
 
-    /// `events.private_receivers: no` took back nothing that was allowed before.
+    /// `events.private_receivers: no` must also stop receivers that were allowed before.
     @Test(arguments: [true, false]) func stream_privateReceiverNoLongerAllowed_isRefused(_ isHTTP: Bool) async throws {
         let fixture = try EventFixture(allowsPrivateStreams: false)
         let receiver = try await TestReceiver()
         let url = isHTTP ? "http://hooks.example:\(receiver.port)/" : "https://hooks.example:\(receiver.port)/"
         let stream = try fixture.store.addStream(
             #"{"delivery":{"method":"urn:ietf:rfc:8935","endpoint_url":"\#(url)"}}"#, issuer: EventFixture.issuer, fixture.change)
-        // An endpoint is an administrator's word, and goes on.
+        // An administrator set this endpoint, so it continues.
         try fixture.endpoint(receiver)
         try fixture.toggle("u0", on: false)
         await fixture.delivery.deliverDue()
@@ -188,14 +189,14 @@ struct StreamReceiverTests {
                 let claims = try StrictJSON.parseObject(CompactJWS(payload).payload, limit: 65_536)
                 #expect(try claims["exp"]?.number?.integer == #require(claims["iat"]?.number?.integer) + 86_400)
             }
-            // Our own intake takes both names.
+            // Our own intake accepts both names.
             #expect(AccountEventKind(type: "account-deleted") == .accountDelete)
             #expect(AccountEventKind(type: "account-delete") == .accountDelete)
         }
     }
 }
 
-/// Hosts that are killed in mid-stream, while one receiver is pushed to and another one polls.
+/// Hosts that are killed during deliveries, while one receiver gets pushes and another one polls.
 @Suite(.blocking, .enabled(if: ReceiverExampleTests.python != nil, "skipped: no python3 with PyJWT (make test-tools)"))
 struct StreamHostsTests {
     private static let (users, rounds) = (10, 12)
@@ -226,7 +227,7 @@ struct StreamHostsTests {
             store.identityKeys, now: { Int64(Date().timeIntervalSince1970) }, logger: .init(label: "test"))
         _ = try await signer.key(.rs256)
         let keys = try await signer.publishedKeys()
-        // A group of apps has one stream: com.juice is pushed to, com.press polls.
+        // A group of apps has one stream: com.juice gets pushes, com.press polls.
         _ = try store.apps.add(team: "juice", clientID: "com.press", group: nil, change)
         for user in 0..<Self.users {
             _ = try store.grants.authorize(AuthorizationRequest(clientID: "com.press", userID: "u\(user)"), change)

@@ -1,4 +1,5 @@
-// A receiver of events on loopback: HTTPS with a certificate for hooks.example, behaving as a test wants it to.
+// A receiver of events on loopback: HTTPS with a certificate for hooks.example, and the behaviour
+// that a test sets.
 
 import SignIn
 import Foundation
@@ -9,7 +10,7 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// What arrived.
+/// An event that arrived.
 struct ReceivedEvent: Sendable, Hashable {
     let jti: String
     let audience: String
@@ -21,19 +22,19 @@ struct ReceivedEvent: Sendable, Hashable {
     let issuedAt: Int64
 }
 
-/// A server that answers POST requests as told, and keeps what it took.
+/// A server that answers POST requests by a rule, and keeps the accepted events.
 final class TestReceiver: Sendable {
     enum Behaviour: Sendable {
         case status(Int, [String: String] = [:])
         /// Never answers.
         case hang
-        /// Ends the connection without an answer.
+        /// Ends the connection without a response.
         case close
-        /// 200, and then a body without end.
+        /// 200, and then an endless body.
         case flood
     }
 
-    /// What to do with an event, by how many requests came before.
+    /// The behaviour for an event and the number of earlier requests.
     typealias Rule = @Sendable (ReceivedEvent, Int) -> Behaviour
 
     private struct State {
@@ -42,7 +43,7 @@ final class TestReceiver: Sendable {
         var taken: [ReceivedEvent] = []
         var payloads: [String] = []
         var logouts: [String] = []
-        /// Nil for no answer.
+        /// Nil for no response.
         var logoutStatus: Int? = 200
     }
 
@@ -50,7 +51,7 @@ final class TestReceiver: Sendable {
     private let channel: any Channel
     let port: Int
 
-    /// Where the test certificates lie.
+    /// The path of a test certificate.
     static func certificate(_ name: String) -> String {
         URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Certificates/\(name)").path
     }
@@ -76,20 +77,20 @@ final class TestReceiver: Sendable {
 
     func stop() async { try? await channel.close() }
 
-    /// From now on.
+    /// Sets the rule for later requests.
     func rule(_ rule: @escaping Rule) { state.withLock { $0.rule = rule } }
 
     /// Every request, in the order of arrival.
     var requests: [ReceivedEvent] { state.withLock { $0.requests } }
-    /// Events that were answered with 200 … 299, repetitions included.
+    /// Events with a response of 200 … 299, repetitions included.
     var taken: [ReceivedEvent] { state.withLock { $0.taken } }
-    /// JWS texts as they came.
+    /// JWS texts as received.
     var payloads: [String] { state.withLock { $0.payloads } }
 
-    /// Logout tokens as they came.
+    /// Logout tokens as received.
     var logouts: [String] { state.withLock { $0.logouts } }
 
-    /// What logout tokens are answered with from now on.
+    /// Sets the response to later logout tokens.
     func answerLogouts(_ status: Int?) { state.withLock { $0.logoutStatus = status } }
 
     fileprivate func answer(form body: [UInt8]) -> Behaviour {

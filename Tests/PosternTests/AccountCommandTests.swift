@@ -51,7 +51,7 @@ import Testing
         ])
         #expect(set.output == "Events for com.juice go to https://hooks.invalid/events.\n")
         #expect(set.errors == "")
-        // It said "works" of one that never took anything.
+        // The state is "untried", and not "works", before the first accepted event.
         #expect(try list(runner.json("endpoint", "show", "juice")).first?["state"] as? String == "untried")
         #expect(try runner.succeed("endpoint", "show", "juice").contains("untried"))
         #expect(
@@ -68,8 +68,8 @@ import Testing
         #expect(try runner.succeed("event", "park", jti, "--yes") == "Parked 1 event.")
         #expect(try runner.succeed("event", "park", "--team", "juice", "--yes") == "Nothing to park: no event is pending.")
         #expect(try runner.succeed("event", "list", "--state", "pending") == "")
-        // Nothing sends it any more: whoever looks at the installation has to know.
-        let told = "1 event for team juice is parked: nothing sends it any more"
+        // No more attempts are made, so the operator must learn of it.
+        let told = "1 event for team juice is parked: no more attempts are made"
         #expect(try runner.run(["status"]).output.contains(told))
         #expect(try runner.run(["doctor", "--skip", "outside", "--skip", "postfix", "--skip", "probe"]).output.contains(told))
         #expect(try runner.succeed("event", "retry", jti) == "1 event will be tried now.")

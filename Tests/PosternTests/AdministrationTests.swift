@@ -1,4 +1,4 @@
-// The story that administration tells: teams, sources, apps, users, inboxes, addresses.
+// An administration from start to end: teams, sources, apps, users, inboxes, addresses.
 
 import Foundation
 import TestSupport
@@ -226,7 +226,7 @@ import Testing
     func name_ofBlanksAlone_isRefused(_ words: [String]) throws {
         let runner = try CommandRunner.initialised()
         let result = try runner.run(words)
-        #expect(result.status == 65 && result.errors.contains("must have a character that is seen"), "\(result)")
+        #expect(result.status == 65 && result.errors.contains("must have a visible character"), "\(result)")
     }
 
     @Test func postfixTool_fails_isUnavailableInOneLine() throws {

@@ -1,4 +1,4 @@
-// What leaves a line in the audit, though it changes no data of a team or a user.
+// Actions that leave a line in the audit although they change no data of a team or a user.
 
 import Foundation
 import TestSupport
@@ -33,13 +33,13 @@ import Testing
             #expect(try actions(runner).first == "user.reveal \(subject)", "\(command)")
         }
         #expect(try actions(runner).count == before + 4)
-        // What cannot be written is not shown.
+        // If the line cannot be written, nothing is shown.
         try Self.refuseLines(runner)
         let refused = try runner.run(["inbox", "list", "jane", "--reveal"])
         #expect(refused.status != 0 && !refused.output.contains("jane.doe"))
     }
 
-    /// A shell made the file readable for all.
+    /// A shell may create the file so that all users can read it.
     @Test(arguments: ["api-key issue --operator --scope metrics:read", "app secret issue juice com.juice"])
     func secret_intoAFile_isReadableForItsOwnerAlone(_ command: String) throws {
         let runner = try CommandRunner.initialised()
@@ -59,14 +59,14 @@ import Testing
         let runner = try CommandRunner.initialised()
         try runner.succeed("store", "backup", "copy.db")
         #expect(try actions(runner).first == "store.backup store")
-        // A store that takes no change any more is worth a copy most of all.
+        // A store that accepts no changes must still be copied.
         try Self.refuseLines(runner)
         let late = try runner.run(["store", "backup", "late.db"])
         #expect(late.status == 0 && late.errors.contains("the audit has no line of this backup"), "\(late.errors)")
         #expect(FileManager.default.fileExists(atPath: runner.folder.appendingPathComponent("late.db").path))
     }
 
-    /// From now on the store takes no line of the audit.
+    /// From now on the store accepts no audit lines.
     private static func refuseLines(_ runner: CommandRunner) throws {
         let database = runner.folder.appendingPathComponent("data/postern.db").path
         let sql = "CREATE TRIGGER refuse BEFORE INSERT ON audit BEGIN SELECT RAISE(ABORT, 'no'); END"

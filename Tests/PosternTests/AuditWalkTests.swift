@@ -5,8 +5,9 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct AuditWalkTests {
-    /// In this order; what begins with a bracket is only for those after it, and has a log of its own. `{address}`, `{sub}`,
-    /// `{key}`, `{secret}` and `{decision}` are the first that a list shows.
+    /// In this order. A line in brackets only prepares the next ones, and its own audit line is
+    /// checked elsewhere. `{address}`, `{sub}`, `{key}`, `{secret}` and `{decision}` are the first
+    /// of a list.
     private static let changes = """
         team add juice --name Juice
         team add soda --name Soda
@@ -76,7 +77,7 @@ import Testing
         store backup copy.db
         """
 
-    /// Commands that are not run above.
+    /// Commands that are not in the list above.
     private static let others: [(command: String, reason: String)] = [
         ("account link", "AccountCommandTests"), ("account list", "shows"), ("account show", "shows"), ("account state", "shows"),
         ("address list", "shows"), ("address decode", "LogTraceTests"), ("trace", "LogTraceTests"), ("user find", "shows"),
@@ -123,7 +124,7 @@ import Testing
 
     private static let lines = changes.split(separator: "\n").map { $0.split(separator: " ").map(String.init) }
 
-    /// A command that is new is one or the other.
+    /// A new command must be in one of the two lists.
     @Test func commands_allOfThem_areWalkedOrSaidWhyNot() {
         let leaves = HelpTests.commands.filter { words in
             !HelpTests.commands.contains { $0.count > words.count && Array($0[..<words.count]) == words }

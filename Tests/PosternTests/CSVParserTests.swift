@@ -1,4 +1,4 @@
-// RFC 4180 as it is read: each case whole, and octet by octet.
+// RFC 4180: each case read as a whole, and octet by octet.
 
 import Foundation
 import Administration

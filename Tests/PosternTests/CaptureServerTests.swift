@@ -1,4 +1,4 @@
-// Where `postern doctor` takes its own mail from Postfix.
+// The server that receives the test mail of `postern doctor` from Postfix.
 
 import Foundation
 import PostfixHarness
@@ -7,8 +7,8 @@ import Testing
 @testable import Mail
 
 @Suite(.blocking) struct CaptureServerTests {
-    /// Whoever waited for the message ended everything before its sender had the answer: the message stayed in Postfix's queue,
-    /// and came again when no one listened any more.
+    /// The server must answer the sender before it stops. Otherwise the message stays in Postfix's
+    /// queue, and comes again when no server listens.
     @Test func captureServer_stoppedAfterMessage_answersSenderFirst() throws {
         for number in 0..<50 {
             let port = try FreePort.next()

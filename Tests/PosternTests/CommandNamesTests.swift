@@ -1,4 +1,4 @@
-// What a mistyped command is answered, and that no command is taken for one.
+// Errors for mistyped commands; a valid command is never refused.
 
 import Foundation
 import TestSupport
@@ -18,7 +18,7 @@ import Testing
 
     @Test(
         arguments: [
-            // Typed without the command that they belong to.
+            // Typed without their parent command.
             ("backup", "backup", "'store backup'"), ("migrate --plan", "migrate", "'store migrate'"),
             ("dkim list", "dkim", "'keys dkim'"), ("token verify", "token", "'verify token'"),
             ("attestation", "attestation", "'app attestation' or 'verify attestation'"),
@@ -35,13 +35,13 @@ import Testing
     }
 
     @Test(arguments: ["top", "x", "", "é", "-a"]) func check_nothingSimilar_saysWhereCommandsAreListed(_ word: String) {
-        // An option is for ArgumentParser.
+        // ArgumentParser handles options.
         #expect(Self.refusal([word]) == (word == "-a" ? nil : "unknown command '\(word)'; see postern --help"))
         let nested = Self.refusal(["keys", "dkim", word])
         #expect(nested == (word == "-a" ? nil : "unknown command 'keys dkim \(word)'; see postern keys dkim --help"))
     }
 
-    /// Octets decide: two ways to write a name are two names.
+    /// Names are compared by octets: two encodings of a name are two names.
     @Test func check_canonicallyEqualName_isUnknown() {
         #expect(Self.refusal(["store\u{0301}"])?.hasPrefix("unknown command 'store\u{0301}'") == true)
     }
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    /// What `check` takes for granted: ArgumentParser would refuse a word that is not a subcommand, too.
+    /// An assumption of `check`: ArgumentParser also refuses a word that is not a subcommand.
     @Test func commandsWithSubcommands_takeNoOtherArgument() {
         for words in [[]] + HelpTests.commands
         where HelpTests.commands.contains(where: { $0.count > words.count && $0.starts(with: words) }) {
@@ -72,7 +72,7 @@ import Testing
         try CommandRunner().fail("bakcup", "--help", status: 64, saying: "unknown command 'bakcup'")
     }
 
-    /// Documents, and comments and texts of the code: a command that does not exist helps no one.
+    /// Documents, and comments and texts of the code, must not name a command that does not exist.
     @Test func backquotedCommands_everywhere_exist() throws {
         let places = [
             "Sources", "milter", "policy", "docs", "dashboards", "packaging", "README.md", "CONTRIBUTING.md", "CHANGELOG.md",
@@ -85,7 +85,7 @@ import Testing
                 guard let text = try? String(contentsOf: path, encoding: .utf8) else { continue }
                 for match in text.matches(of: /`postern ([a-z][^`|]*)`/) {
                     let words = match.output.1.split { $0 == " " || $0 == "\n" }.map(String.init)
-                    // `postern help COMMAND` stands for all.
+                    // `postern help COMMAND` means any command.
                     let names = words.prefix { !$0.utf8.allSatisfy { (0x41...0x5A).contains($0) } }
                     let refusal = Self.refusal(Array(names))
                     #expect(refusal == nil, "\(path.lastPathComponent): \(match.output.0)")

@@ -1,18 +1,18 @@
-// Runs the built command in its own folder.
+// Runs the built command in a separate folder.
 
 import Foundation
 import PostfixHarness
 import TestSupport
 import Testing
 
-/// What a run of `postern` gave.
+/// The result of a run of `postern`.
 struct CommandResult: Sendable {
     let status: Int32
     let output: String
     let errors: String
 }
 
-/// A folder with, once `initialise` was called, an installation in it.
+/// A folder that contains an installation after `initialise` was called.
 final class CommandRunner: Sendable {
     let folder: URL
     var configuration: String { folder.appendingPathComponent("data/postern.yaml").path }
@@ -43,7 +43,8 @@ final class CommandRunner: Sendable {
         _ arguments: [String], input: String = "", environment: [String: String] = [:]
     ) throws -> CommandResult {
         var variables = ["PATH": "/usr/bin:/bin", "COLUMNS": "80", "POSTERN_CONFIG": configuration]
-        // What `make sanitize` asks of its sanitizer, and which fault `make mutants` switches on.
+        // The options of `make sanitize` for its sanitizer, and the fault that `make mutants`
+        // switches on.
         for name in ["ASAN_OPTIONS", "TSAN_OPTIONS", "POSTERN_MUTANT"] {
             variables[name] = ProcessInfo.processInfo.environment[name]
         }
@@ -53,7 +54,7 @@ final class CommandRunner: Sendable {
         return CommandResult(status: run.status, output: run.output, errors: run.errors)
     }
 
-    /// Runs a command that must succeed, and gives its output without the final newline.
+    /// Runs a command that must succeed, and returns its output without the final newline.
     @discardableResult
     func succeed(
         _ arguments: String..., input: String = "", sourceLocation: SourceLocation = #_sourceLocation
@@ -63,7 +64,8 @@ final class CommandRunner: Sendable {
         return result.output.hasSuffix("\n") ? String(result.output.dropLast()) : result.output
     }
 
-    /// Runs a command that must fail with this status, one line on standard error that holds `text`, and no output.
+    /// Runs a command that must fail with this status, one line on standard error that contains
+    /// `text`, and no output.
     func fail(
         _ arguments: String..., status: Int32, saying text: String, environment: [String: String] = [:],
         sourceLocation: SourceLocation = #_sourceLocation

@@ -11,7 +11,7 @@ import Testing
         let verdict: String
     }
 
-    /// The checks that are not in order, and the exit status.
+    /// The checks that fail, and the exit status.
     private func check(_ runner: CommandRunner, _ set: String...) throws -> (wrong: [String], status: Int32) {
         let sets = (["milter.socket=unix:\(runner.folder.path)/milter"] + set).flatMap { ["--set", $0] }
         let result = try runner.run(["config", "check", "--json"] + sets)
@@ -33,7 +33,8 @@ import Testing
         #expect(text.contains("ok      127.0.0.1:\(port) is free"))
     }
 
-    /// A typing error stopped the mail of every address, and `doctor` advised to write it into Postfix too.
+    /// A typing error must not stop the mail of every address, and `doctor` must not propose to
+    /// write it into Postfix too.
     @Test func relayDomains_withoutOneThatHasAddresses_areRefused() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
@@ -49,12 +50,12 @@ import Testing
             run.errors.contains("relay_domains does not have relay.example (1), where there are relay addresses"), "\(run.errors)"
         )
         #expect(try check(runner, free, typing, "former_relay_domains=relay.example") == ([], 0))
-        // A reload is refused for this, and not for a port that is taken.
+        // A reload is refused for this, but not because a port is in use.
         #expect(try runner.run(["config", "check", "--reload", "--set", typing]).status == 78)
         #expect(try runner.run(["config", "check", "--reload", "--set", "milter.socket=unix:/nowhere/at/all"]).status == 0)
     }
 
-    /// The check said ok where the service did not begin.
+    /// The check must fail if the service could not start.
     @Test(arguments: [
         "sign_in.languages", "mail.templates", "page.logo", "sign_in.passkey_roots", "events.trusted_certificates",
     ]) func file_thatTheServiceCannotUse_isNamedAsTheServiceNamesIt(_ key: String) throws {
@@ -87,7 +88,7 @@ import Testing
             "sign_in.upstream.secret_file=nowhere",
         ]
         #expect(try check(runner, free, upstream[0], upstream[1], upstream[2], upstream[3]) == (["sign_in.upstream"], 78))
-        // A key of another certificate.
+        // A key that belongs to another certificate.
         let (one, other) = (runner.folder.appendingPathComponent("one").path, runner.folder.appendingPathComponent("other").path)
         for name in [one, other] {
             try #require(
@@ -110,7 +111,7 @@ import Testing
     }
 }
 
-/// A port that someone else listens at.
+/// A port at which another program listens.
 private final class CaptureListener {
     let port: Int
     private let descriptor: Int32

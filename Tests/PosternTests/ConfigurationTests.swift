@@ -1,4 +1,4 @@
-// Configuration: layers, unknown keys with their place, values out of range.
+// Configuration: layers, unknown keys with their places, values out of range.
 
 import Accounts
 import Foundation
@@ -50,7 +50,7 @@ import Testing
         #expect(configuration.log.format == .text)
     }
 
-    /// A browser's `Origin` names no standard port: each form was refused.
+    /// A browser's `Origin` omits the standard port, so every form of the URL must be accepted.
     @Test(arguments: [
         ("https://Id.example:443", "https://id.example"), ("https://id.example:443/", "https://id.example"),
         ("https://id.example:8443", "https://id.example:8443"), ("http://127.0.0.1:80", "http://127.0.0.1"),
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    /// A kilobyte took minutes and all memory (billion laughs).
+    /// A kilobyte with aliases could need minutes and all memory (billion laughs).
     @Test(arguments: ["_", "-", "a"]) func file_anchorsAndAliases_areRefused(name: String) throws {
         var text = minimal + "local_recipients:\n  k0: &\(name) [x, x, x, x, x, x, x, x, x]\n"
         for level in 1...12 {
@@ -247,7 +247,7 @@ import Testing
         for entry in resolved.entries where ![.relayDomains, .operatorAddress].contains(entry.key) {
             #expect(entry.origin == .standard, "\(entry.key.rawValue)")
         }
-        // Uncommenting a line changes nothing: the defaults that it shows are the defaults.
+        // Uncommenting a line changes nothing, because it shows the default.
         for key in ConfigurationKey.allCases {
             let (facts, name) = (key.facts, key.place.name)
             #expect(text.contains(facts.reason))
@@ -267,7 +267,7 @@ import Testing
             #expect(resolved.value(.signInUpstreamScopes) == .list(["openid"]))
         }
         #expect(throws: ConfigurationError.self) { try resolve(minimal + "sign_in:\n  upstream:\n    nam: One\n") }
-        // Half of it is an error, and so is an issuer without a page to come back to.
+        // A partial configuration is an error, and so is an issuer without a page to return to.
         for half in ["issuer: https://id.example", "client_id: x", "issuer: https://id.example\n    client_id: x"] {
             #expect(throws: ConfigurationError.self) {
                 _ = try Configuration(try resolve(minimal + "sign_in:\n  upstream:\n    \(half)\n"))
@@ -305,12 +305,12 @@ import Testing
         #expect(try list().map { $0["origin"] as? String } == ["postern.yaml"])
         #expect(try list().first?["algorithms"] as? [String] == ["RS256"])
         try runner.fail("issuer", "remove", "apple", "--yes", status: 65, saying: "is configured in postern.yaml")
-        // Changed there, it is changed here; beside it there are those of commands.
+        // A change in the file changes the issuer; issuers of commands stay beside it.
         try write("issuers:\n  apple: {iss: \"https://appleid.apple.com\", jwks_file: \(keys.path), leeway: 30}\n")
         #expect(try list().first?["leeway"] as? Int == 30)
         try runner.succeed("issuer", "add", "ours", "--iss", "https://id.example", "--jwks-uri", "https://id.example/keys")
         #expect(try list().map { $0["origin"] as? String } == ["postern.yaml", "command"])
-        // One that is in both is an error of every command, and says how to fix it.
+        // An issuer that is in both is an error of every command, which says how to fix it.
         try write("issuers:\n  ours: {iss: \"https://other.example\", jwks_file: \(keys.path)}\n")
         try runner.fail("issuer", "list", status: 78, saying: "run postern issuer remove ours --yes")
         try write("issuers:\n  theirs: {iss: \"https://id.example\", jwks_file: \(keys.path)}\n")

@@ -1,4 +1,4 @@
-// Signing keys from the command line: made, published, rotated, and used by what the relay sends.
+// Signing keys from the command line: generated, published, rotated, and used for relayed mail.
 
 import Foundation
 import TestSupport
@@ -19,7 +19,7 @@ import Testing
             })
     }
 
-    /// The DNS with every key that should be in it, and more.
+    /// The DNS with every key that should be in it, and further records.
     private func publish(_ runner: CommandRunner, _ more: [String: Any] = [:]) throws {
         var zone = more
         for record in try rows(runner, "keys", "dkim", "publish") {

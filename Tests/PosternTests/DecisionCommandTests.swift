@@ -30,7 +30,7 @@ import Testing
         }
         let text = try runner.succeed("decide", "juice", "--app", "com.juice.app", "--event", "sign_in", "--sub", sub)
         #expect(text.contains("answer\tallow"))
-        #expect(text.contains("event\tsign_up"), "a grant nobody asked about")
+        #expect(text.contains("event\tsign_up"), "the first request about a grant")
         let answer = try #require(
             try runner.json("decide", "juice", "--app", "com.juice.app", "--event", "sensitive_action", "--sub", sub)
                 as? [String: Any])
@@ -62,7 +62,7 @@ import Testing
         let shown = try runner.succeed("decision", "show", id)
         #expect(shown.contains("asked by\tyoung-unproven"))
         #expect(shown.contains("user\tjane") && shown.contains("account\t\(sub)"))
-        // Rule by rule, with what was compared.
+        // Rule by rule, with the compared values.
         let says = "the user's status is not \"likely real\" and the account is younger than three days"
         #expect(shown.contains("      \(says)  → missing: it matches, since the rule says when_missing: match"), "\(shown)")
         #expect(shown.contains("          account.age_hours = 0"))
@@ -79,11 +79,11 @@ import Testing
         #expect(try runner.succeed("decision", "replay", id).hasPrefix("identical under sha256:"))
         let replay = try #require(try runner.json("decision", "replay", id) as? [String: Any])
         #expect(replay["identical"] as? Bool == true)
-        // No one's address stands anywhere in it.
+        // No address of a user is anywhere in it.
         #expect(!shown.contains("home.example"))
     }
 
-    /// A user complains: who it is, and why.
+    /// A user complains: the operator finds the user and the reason.
     @Test func find_anInboxAnAddressOrASub_leadsToTheUser() throws {
         let runner = try runner()
         let sub = try sub(runner)
@@ -101,15 +101,15 @@ import Testing
         try runner.succeed("user", "add", "dotted", "--inbox", "d.o.e@gmail.com", "--verified")
         #expect(
             try runner.succeed("user", "find", "doe+x@googlemail.com") == "dotted\t-\tinbox 1, verified, in another spelling")
-        // Also what was done to an account that is gone.
+        // Also the actions on a deleted account.
         #expect(try runner.succeed("audit", "--user", "jane").contains("address.issue\taccount:1"))
         try runner.fail("audit", "--user", "jan", status: 66, saying: "jan")
         try runner.succeed("address", "retire", address, "--yes")
         #expect(try runner.succeed("user", "find", address) == "jane\t\(sub)\tretired relay address of team juice")
         #expect(try runner.succeed("address", "decode", address).contains("state\tretired"))
-        try runner.fail("user", "find", "no.one@home.example", status: 66, saying: "no user is known by it")
+        try runner.fail("user", "find", "no.one@home.example", status: 66, saying: "no user has this address, sub or identifier")
         #expect(!(try runner.run(["user", "find", "no.one@home.example"]).errors.contains("no.one")))
-        try runner.fail("user", "find", "0123.x", status: 66, saying: "no user is known by it")
+        try runner.fail("user", "find", "0123.x", status: 66, saying: "no user has this address, sub or identifier")
     }
 
     @Test func decide_contextByTheDeclaredType_isTaken() throws {
@@ -136,7 +136,7 @@ import Testing
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         try Data(policy.utf8).write(to: folder.appendingPathComponent("policy.yaml"))
         try runner.succeed("policy", "activate", folder.path)
-        // The first question about a grant is a sign-up.
+        // The first request about a grant is a sign-up.
         try runner.succeed("decide", "juice", "--app", "com.juice.app", "--event", "sign_in", "--sub", sub)
         func reasons(_ context: String) throws -> String {
             try runner.succeed(
@@ -204,7 +204,7 @@ import Testing
         #expect(left.isEmpty)
     }
 
-    /// The lines that newcomers paste: as docs/DECISIONS.md has them, with nothing put in by hand.
+    /// The lines that new users paste from docs/DECISIONS.md, unchanged.
     @Test func sandbox_walkThroughOfDocument_runsAsWritten() throws {
         let runner = try CommandRunner()
         let folder = ["TMPDIR": runner.folder.path]
@@ -227,7 +227,8 @@ import Testing
         }
         #expect(!shell.output.contains("urn:postern:problem"), "\(shell.output)")
 
-        // A second one at the same port says so in plain words, and Ctrl-C ends the first in silence.
+        // A second sandbox on the same port fails with a plain message, and Ctrl-C ends the first
+        // one silently.
         let port = try #require(values[0].1.split(separator: ":").last)
         try runner.fail(
             "sandbox", "--port", "\(port)", status: 69, saying: "--port: 127.0.0.1:\(port) is in use by another program",

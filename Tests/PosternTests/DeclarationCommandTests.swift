@@ -1,4 +1,4 @@
-// `postern apply` and `postern export`, as they are run.
+// `postern apply` and `postern export` as commands.
 
 import Foundation
 import TestSupport
@@ -120,7 +120,8 @@ import Testing
         try runner.fail("apply", "teams.yaml", status: 66, saying: "nowhere/policy.yaml: no such file")
     }
 
-    /// Root applies what is there: a link or a pipe of another user would choose it, or hold the command for ever.
+    /// Root applies the file: with a link or a pipe, another user could choose its content, or
+    /// block the command for ever.
     @Test func apply_whatIsNoRegularFile_isRefused() throws {
         let runner = try CommandRunner.initialised()
         try write("teams: {}\n", to: "real.yaml", of: runner)

@@ -1,4 +1,4 @@
-// Deletions go on for as long as there is something to delete.
+// Deletions continue while there are rows to delete.
 
 import Database
 import HTTP
@@ -15,8 +15,7 @@ import Testing
         func next() -> Int { left.withLock { $0.removeFirst() } }
     }
 
-    /// A step that took a thousand rows of one table and three of another was taken for the last one: the log of a busy relay was
-    /// never shortened to what its retention says.
+    /// A step that deletes a thousand rows of one table and three of another is not the last one.
     @Test func deletionSteps_partialStep_continueUntilNoneIsLeft() async throws {
         let pool = BlockingPool(.requests, threads: 1)
         let steps = Steps([1_003, 2_000, 1, 0, 7])
@@ -25,7 +24,7 @@ import Testing
         await pool.stop()
     }
 
-    /// What was too much of a table went in one go.
+    /// Many rows of a table must not be deleted in one transaction.
     @Test func deletionSteps_rowCount_askForAtMostThousand() async throws {
         let pool = BlockingPool(.requests, threads: 1)
         let asked = Mutex<[Int]>([])
@@ -34,7 +33,7 @@ import Testing
             return limit
         }
         #expect(asked.withLock { $0 } == [1_000, 1_000, 300])
-        // Another one deleted meanwhile: there is no more.
+        // Another process deleted rows in the meantime: none are left.
         let counts = Steps([1_000, 0, 7])
         try await DeletionSteps(pool: pool).run(5_000) { _ in counts.next() }
         #expect(counts.left.withLock { $0 } == [7])
@@ -50,7 +49,7 @@ import Testing
         await pool.stop()
     }
 
-    /// The end of the service waited until all was deleted, which may take hours.
+    /// The end of the service must not wait until all is deleted, which may take hours.
     @Test func deletionSteps_taskCancelled_end() async {
         let pool = BlockingPool(.requests, threads: 1)
         let began = AsyncStream.makeStream(of: Void.self)

@@ -1,4 +1,4 @@
-// What the doctor says of MTA-STS, reports, block lists and how fast mail rises.
+// The doctor's checks of MTA-STS, reports, block lists and increases of mail.
 
 import Doctor
 import Foundation
@@ -6,7 +6,7 @@ import MailAuth
 import Testing
 
 extension DoctorTests {
-    /// Nothing is asked of a domain that announces neither; what is announced has to work.
+    /// A domain that announces neither is not checked; announced policies must work.
     @Test func mtaSTSAndTLSReports_announced_areJudged() throws {
         let runner = try CommandRunner.initialised()
         let zone = try healthyZone(runner)
@@ -72,7 +72,7 @@ extension DoctorTests {
         #expect(verdicts(["7.100.51.198.bl.example": ["127.0.0.2"]]) == ["broken"])
         let six = "1" + String(repeating: ".0", count: 23) + ".8.b.d.0.1.0.0.2.bl.example"
         #expect(verdicts([six: ["127.0.0.4"]]) == ["broken"])
-        // What a parked domain answers, and how a list refuses a resolver.
+        // The answer of an unused domain, and the answer with which a list refuses a resolver.
         #expect(verdicts(["7.100.51.198.bl.example": ["203.0.113.80"]]) == ["warning"])
         #expect(verdicts(["7.100.51.198.bl.example": ["203.0.113.80"], six: ["127.0.0.4"]]) == ["broken"])
         #expect(verdicts(["2.0.0.127.bl.example": []]) == ["warning"], "misspelt, or no more")

@@ -1,4 +1,4 @@
-// What the doctor makes of facts, and of a relay domain as the DNS has it.
+// The doctor's results for given facts, and for a relay domain in the DNS.
 
 import Database
 import Doctor
@@ -71,7 +71,7 @@ import Testing
             change(&facts)
             return LocalChecks.judge(facts).first { $0.name.kind == kind && $0.verdict != .ok }?.remedy?.text
         }
-        let keyFile = remedy(.keyFile) { ($0.keyFile, $0.openKeyFile) = (.trouble("others can read it"), "/a b/postern.keys") }
+        let keyFile = remedy(.keyFile) { ($0.keyFile, $0.openKeyFile) = (.trouble("other users can read it"), "/a b/postern.keys") }
         #expect(keyFile == "run chmod 600 '/a b/postern.keys'")
         let missing = remedy(.database) { ($0.database, $0.isDatabaseMissing) = (.trouble("cannot be opened"), true) }
         #expect(missing?.hasPrefix("look at the path in the key database") == true)
@@ -137,7 +137,7 @@ import Testing
         #expect(verdicts { $0.copies = ("127.0.0.1:8892", .trouble("user 1000 listens there")) } == ["copies": .broken])
         #expect(verdicts { $0.hasOperatorAddress = false } == ["postmaster": .broken])
         #expect(verdicts { $0.hasUserPage = false } == ["user page": .warning])
-        // What cannot be read says nothing of the rest.
+        // A part that cannot be read has no effect on the other checks.
         #expect(
             verdicts {
                 $0.configuration = .trouble("x"); $0.filter = .trouble("y")
@@ -198,14 +198,15 @@ import Testing
         #expect(healthy["database integrity"]?.verdict == "ok")
         #expect(healthy["policy"]?.verdict == "ok")
         #expect(healthy["http certificate"]?.sentence.contains("is not for localhost.localdomain") == true, "\(healthy)")
-        // Pages of the file are overwritten; what is in its log is there already.
+        // Pages of the file are overwritten; pages in its log are already complete.
         for suffix in ["-wal", "-shm"] {
             try? FileManager.default.removeItem(atPath: runner.folder.path + "/data/postern.db" + suffix)
         }
         let path = runner.folder.appendingPathComponent("data/postern.db")
         let file = try FileHandle(forUpdating: path)
         let size = try file.seekToEnd()
-        // To read a large one takes minutes: no one waits for the doctor for so long, and systemd not for a start.
+        // Reading a large file takes minutes: an operator does not wait that long for the doctor,
+        // nor systemd for a start.
         try file.truncate(atOffset: 5 << 30)
         #expect(try rows()["database integrity"]?.sentence.hasPrefix("not checked: the file has 5120 MiB") == true)
         try file.truncate(atOffset: 1 << 30)
@@ -224,7 +225,7 @@ import Testing
 
     // MARK: From outside
 
-    /// The names of everything that is not well, with its verdict.
+    /// The names of all checks that are not ok, with their verdicts.
     func outside(
         _ runner: CommandRunner, _ zone: [String: Any], _ arguments: String..., sourceLocation: SourceLocation = #_sourceLocation
     ) throws -> [String: String] {
@@ -247,7 +248,7 @@ import Testing
         return found
     }
 
-    /// A relay domain where everything is right.
+    /// A relay domain on which every check passes.
     func healthyZone(_ runner: CommandRunner) throws -> [String: Any] {
         var zone: [String: Any] = [
             "mx.relay.example": ["A": ["198.51.100.7"], "TXT": ["v=spf1 a -all"]],
@@ -327,7 +328,8 @@ import Testing
         let runner = try CommandRunner.initialised()
         let zone = try healthyZone(runner)
         let found = try outside(runner, zone, "--ip", "203.0.113.9")
-        // The addresses of its name take its mail, wherever it sends from.
+        // The addresses of its name receive its mail, independent of the addresses from which it
+        // sends.
         #expect(found["mx relay.example"] == nil)
         #expect(found["spf relay.example"] == "broken")
         #expect(found["ptr 203.0.113.9"] == "broken")
@@ -342,7 +344,7 @@ import Testing
         let runner = try CommandRunner.initialised()
         let first = try #require(try healthyZone(runner).keys.first { $0.contains("._domainkey.") })
         try runner.succeed("keys", "dkim", "generate", "--selector", "next")
-        // Not published yet, and not in use: nothing is wrong.
+        // Not published yet, and not in use: no fault.
         var zone = try healthyZone(runner)
         zone["next._domainkey.relay.example"] = nil
         #expect(try outside(runner, zone).isEmpty)
@@ -367,7 +369,7 @@ import Testing
         #expect(verdicts["postmaster"] == "broken")
         #expect(verdicts["database"] == "ok")
         #expect(verdicts["key file"] == "ok")
-        // Postfix is looked for where the configuration says.
+        // Postfix is expected in the folder that the configuration names.
         let elsewhere = try runner.run([
             "doctor", "--skip", "local", "--skip", "probe", "--skip", "outside", "--set",
             "postfix_directory=/nonexistent/postfix",
@@ -378,10 +380,10 @@ import Testing
         #expect(missing.output.contains("there is no configuration file"))
     }
 
-    /// It advised to publish A and AAAA records.
+    /// Without DNS answers, the doctor must not propose to publish A and AAAA records.
     @Test func dns_noAnswer_isReportedOnce() throws {
         let runner = try CommandRunner.initialised()
-        // A socket that no one reads from: no answer, and no other program that takes the port.
+        // A socket that no program reads: no answer, and no other program can use the port.
         let (socket, port) = try boundSocket()
         defer { close(socket) }
         let result = try runner.run(
@@ -415,7 +417,8 @@ import Testing
         let runner = try CommandRunner.initialised()
         var zone = try healthyZone(runner)
         zone["mx.relay.example"] = ["error": "SERVFAIL"]
-        // Where the host is is not known: that is said once, and nothing follows from it.
+        // The host's address is not known: one check reports that, and the checks that need it are
+        // left out.
         #expect(try outside(runner, zone) == ["address": "warning"])
         let text = try runner.run(
             [
@@ -425,7 +428,8 @@ import Testing
         #expect(text.contains("(asked zone.json)") && !text.contains("publish A and AAAA"), "\(text)")
     }
 
-    /// "ok", although what SPF and PTR said of this host counted for nothing.
+    /// With a relayhost, SPF and PTR of this host do not count, so they must not be reported as
+    /// "ok".
     @Test func relayhost_configured_needsGivenAddress() throws {
         var facts = PostfixFacts()
         facts.relayhost = "[smarthost.example]"
@@ -494,7 +498,7 @@ import Testing
         #expect(try check(spf, "app.example").verdicts["forwarding"] == "warning")
         #expect(try check(spf, "app.example", "--ip", "192.0.2.3").verdicts["spf app.example"] == "ok")
         #expect(try check(spf, "app.example", "--ip", "192.0.2.99").verdicts["spf app.example"] == "broken")
-        // A subdomain is proved by the source that it is in.
+        // A subdomain is proved by the source that contains it.
         #expect(try check(spf, "mail.app.example").verdicts["forwarding"] == "warning")
         #expect(try check(spf, "other.example").verdicts["registered"] == "broken")
         #expect(try check(spf, "app.example", "--selector", "s9").verdicts["dkim s9._domainkey.app.example"] == "broken")
@@ -515,12 +519,13 @@ import Testing
         try runner.fail("source", "check", "juice", "relay.example", status: 65, saying: "is a relay domain")
         try runner.fail(
             "source", "check", "juice", "app.example", "--ip", "192.0.2.1/32", status: 64, saying: "is not a valid IP address")
-        // A parent's key is not counted where the domain's own record asks for strict alignment and refusal.
+        // A parent's key does not count if the domain's own record requests strict alignment and
+        // refusal.
         let parentKey = #"{"_dmarc.mail.app.example": {"TXT": ["v=DMARC1; p=reject; adkim=s"]}, "# + key.dropFirst()
         #expect(try check(parentKey, "mail.app.example", "--selector", "s9").verdicts["forwarding"] == "broken")
         let relaxed = #"{"_dmarc.app.example": {"TXT": ["v=DMARC1; p=reject"]}, "# + key.dropFirst()
         #expect(try check(relaxed, "mail.app.example", "--selector", "s9").verdicts["forwarding"] == "ok")
-        // Nor is SPF of a paired envelope domain.
+        // SPF of a paired envelope domain does not count either.
         try runner.succeed("source", "add", "juice", "app.example", "--envelope", "esp.example")
         let paired = #"{"esp.example": {"TXT": ["v=spf1 ip4:192.0.2.0/28 -all"]}}"#
         #expect(try check(paired, "app.example").verdicts["forwarding"] == "warning")

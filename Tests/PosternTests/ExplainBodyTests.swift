@@ -1,4 +1,4 @@
-// What `postern explain` shows of a forward whose body leaves in another form.
+// The output of `postern explain` for a forward with a rewritten body.
 
 import Foundation
 import TestSupport
@@ -30,7 +30,7 @@ import Testing
             /<p>Before<\/p><a href="mailto:eva%3Dapp\.example\.[a-z2-7]+@relay\.example\?subject=x">write<\/a><p>Behind<\/p>\r\n/
         #expect(body.wholeMatch(of: expected) != nil, "\(body)")
         #expect(try explain(link).output.contains("body-rewritten"))
-        // Nothing to rewrite, nothing to say.
+        // Nothing to rewrite, and no output about it.
         #expect(try !explain("<p>Before</p>").output.contains("body-rewritten"))
     }
 }

@@ -1,11 +1,11 @@
-// A message to several users, as `postern explain` tells of it: what the milter does with each.
+// A message to several users in `postern explain`: the milter's action for each.
 
 import Foundation
 import TestSupport
 import Testing
 
 @Suite(.blocking) struct ExplainFanOutTests {
-    /// Team juice with users u1 and u2; their addresses.
+    /// Team juice with users u1 and u2; returns their addresses.
     private static func world() throws -> (runner: CommandRunner, addresses: [String]) {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
@@ -48,9 +48,9 @@ import Testing
         #expect(copies.map { $0["rcpts"] as? [String] } == [["u2@home.example"]])
         #expect(copies.map(Self.codes) == [[250]])
         #expect(copies.first?["envelope_from"] as? String != answer["envelope_from"] as? String)
-        // One account alone has no copies.
+        // A single account has no copies.
         #expect(try Self.answer(runner, Self.question([addresses[0], addresses[0]]))["copies"] == nil)
-        // For people.
+        // The output for people.
         try Data(#"{"app.example": {"TXT": ["v=spf1 ip4:192.0.2.1 -all"]}}"#.utf8).write(
             to: runner.folder.appendingPathComponent("zone.json"))
         let text = try runner.run(
@@ -62,15 +62,16 @@ import Testing
                 && text.output.contains("\nmessage   2 of 2, a copy for another account\n"))
         #expect(text.output.contains("recipient <u2@home.example>"))
 
-        // Without fan-out, the second recipient is to come in its own transaction.
+        // Without copies, the second recipient must come in a separate transaction.
         let off = try Self.answer(runner, Self.question(addresses), environment: ["POSTERN_FAN_OUT": "off"])
         #expect(Self.codes(off) == [250, 452] && off["copies"] == nil)
 
-        // What is wrong with the message is told to all, and nothing is copied.
+        // A fault of the message is reported to all, and nothing is copied.
         let forged = try Self.answer(runner, Self.question(addresses, ip: "198.51.100.1"))
         #expect(forged["action"] as? String == "refuse" && Self.codes(forged) == [550, 550] && forged["copies"] == nil)
 
-        // A recipient that refuses makes the sender repeat the message; the copy says why.
+        // A recipient that refuses makes the sender repeat the message; the copy contains the
+        // reason.
         try runner.succeed("address", "off", addresses[1])
         let refused = try Self.answer(runner, Self.question(addresses))
         #expect(refused["action"] as? String == "defer" && Self.codes(refused) == [451, 451])

@@ -1,11 +1,12 @@
-// The forged From fields of MailAuthTests, through the whole relay: refused however well the envelope is proved.
+// The forged From fields of MailAuthTests, through the whole relay: refused even with a proved
+// envelope.
 
 import Foundation
 import TestSupport
 import Testing
 
 @Suite(.blocking) struct ExplainForgedFromTests {
-    /// Name and message octets of each file.
+    /// Name and lines of each file.
     private static let files: [(name: String, lines: [Substring])] = {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         let folder = tests.appendingPathComponent("MailAuthTests/Vectors/forged-from")
@@ -56,7 +57,7 @@ import Testing
         try runner.succeed("user", "add", "jane", "--inbox", "jane@home.example", "--verified")
         let address = try runner.succeed("address", "issue", "juice", "jane")
         try #require(Self.files.count >= 57)
-        // One that is in order, so that nothing else is what is refused.
+        // One correct message, to show that the others are refused only for their From field.
         var lines = [try question("control", address, Array("From: Billing <billing@good.example>\r\n".utf8))]
         for file in Self.files {
             let fields: [UInt8] = file.lines.flatMap { line -> [UInt8] in
@@ -76,7 +77,7 @@ import Testing
             let reply = try #require((answer["replies"] as? [[String: Any]])?.first)
             #expect(reply["code"] as? Int == 550, "\(name)")
             let reasons = try #require(answer["reasons"] as? [String])
-            // A header section with NUL or bare CR is refused before anything is read out of it.
+            // A header section with NUL or bare CR is refused before it is parsed.
             let isMalformed = reasons.contains { $0.hasPrefix("malformed-header") || $0.hasPrefix("header-limit") }
             let enhanced = reply["enhanced"] as? String ?? ""
             #expect(enhanced == "5.7.26" || (isMalformed && enhanced == "5.6.0"), "\(name): \(enhanced) \(reasons)")

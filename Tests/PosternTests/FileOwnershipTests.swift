@@ -1,4 +1,5 @@
-// Root's commands beside a service of another user: what they make is that user's, and no link of theirs is followed.
+// Root's commands beside a service of another user: new files belong to that user, and that user's
+// links are not followed.
 
 import Accounts
 import Database
@@ -10,11 +11,11 @@ import Testing
 
 @Suite(.blocking, .enabled(if: getuid() == 0, "these tests run as root alone"))
 struct FileOwnershipTests {
-    /// A user and a group that no one has.
+    /// A user and a group that do not exist.
     private static let user: uid_t = 23_456
     private static let group: gid_t = 23_457
 
-    /// An installation whose folder is the service's.
+    /// An installation whose folder belongs to the service's user.
     private func installed() throws -> CommandRunner {
         let runner = try CommandRunner.initialised()
         for path in try files(runner) + [data(runner)] { try #require(lchown(path, Self.user, Self.group) == 0) }
@@ -27,7 +28,8 @@ struct FileOwnershipTests {
         try FileManager.default.contentsOfDirectory(atPath: data(runner)).map { data(runner) + "/" + $0 }
     }
 
-    /// Files in the folder that are not the service's, with where they came from.
+    /// Files in the folder that do not belong to the service's user, with the command that created
+    /// them.
     private func strangers(_ runner: CommandRunner, after command: String) throws -> [String] {
         try files(runner).filter { path in
             var status = stat()
@@ -35,7 +37,7 @@ struct FileOwnershipTests {
         }.map { "\(command): \($0)" }
     }
 
-    /// A command as the service's user.
+    /// Runs a command as the service's user.
     private func asService(_ runner: CommandRunner, _ arguments: String...) throws -> (status: Int32, output: String) {
         let result = try ManagedProcess.run(
             "/usr/bin/env",
@@ -47,7 +49,7 @@ struct FileOwnershipTests {
 
     @Test func rootCommands_newFiles_belongToTheService() throws {
         let runner = try installed()
-        // Open meanwhile, as the service has it: its log and shared memory are there.
+        // Kept open, as the service does: its log and shared memory exist.
         let open = try DatabaseLocation("postern.db", path: data(runner) + "/postern.db", at: "").open()
         defer { try? open.close() }
         var strange: [String] = []
@@ -72,7 +74,7 @@ struct FileOwnershipTests {
         }
         try runner.succeed("store", "restore", "data/copy.db")
         #expect(try strangers(runner, after: "store restore") == [])
-        // The service goes on with all of it.
+        // The service can use all of it.
         guard
             try ManagedProcess.run(
                 "/usr/bin/env", ["setpriv", "--reuid=\(Self.user)", "test", "-x", CommandRunner.executable.path]
@@ -108,10 +110,10 @@ struct FileOwnershipTests {
         #expect(try runner.run(["store", "restore", "good.db"]).status != 0)
         try runner.fail("team", "list", status: 69, saying: "a symbolic link of another user")
         #expect(!FileManager.default.fileExists(atPath: target))
-        // One that is there is not opened either.
+        // An existing link is not opened either.
         try FileManager.default.copyItem(atPath: runner.folder.appendingPathComponent("good.db").path, toPath: target)
         try runner.fail("team", "list", status: 69, saying: "a symbolic link of another user")
-        // Root's own link is a decision of root's.
+        // Root's own link is followed.
         try #require(lchown(data(runner) + "/postern.db", 0, 0) == 0)
         try runner.succeed("team", "list")
     }
@@ -151,12 +153,14 @@ struct FileOwnershipTests {
                 !before.contains($0) && $0 != "postern_header_checks"
             })
         #expect(try ["postern_header_checks", record, "main.cf"].map(mode) == [0o644, 0o644, 0o644])
-        // main.cf may have passwords: neither it nor the record, which has its text, can then be read by others.
+        // main.cf may contain passwords: then other users can read neither it nor the record, which
+        // has its text.
         try #require(try runner.run(["setup", "postfix", "--apply", "--remove", "--config-directory", folder]).status == 0)
         try #require(chmod(folder + "/main.cf", 0o640) == 0 && lchown(folder + "/main.cf", 0, Self.group) == 0)
         #expect(try setUp().status == 0)
         #expect(try [record, "main.cf", "master.cf"].map(mode) == [0o640, 0o640, 0o644])
-        // The record is closed too where main.cf was closed after it was made, and a later run writes it again.
+        // If main.cf became unreadable for others after the record was created, a later run makes
+        // the record unreadable too.
         try #require(chmod(folder + "/" + record, 0o644) == 0)
         let services = folder + "/master.cf"
         let more =
@@ -170,12 +174,12 @@ struct FileOwnershipTests {
         #expect(attributes[.groupOwnerAccountID] as? Int == Int(Self.group))
     }
 
-    /// Whether another user may run the program that was built here.
+    /// Whether another user can run the program that was built here.
     private static let isReachable =
         (try? ManagedProcess.run("/usr/bin/env", ["setpriv", "--reuid=\(user)", "test", "-x", CommandRunner.executable.path])
             .status) == 0
 
-    /// `postern serve` as the service's user, until it serves.
+    /// Runs `postern serve` as the service's user, until it serves.
     private func serving(_ runner: CommandRunner) throws -> ManagedProcess {
         let process = try ManagedProcess(
             "/usr/bin/env",
@@ -188,8 +192,8 @@ struct FileOwnershipTests {
         return process
     }
 
-    /// The lock files were root's: a warning each second for ever, and a rotation that never ended. So was the database that was
-    /// put back.
+    /// Lock files or a restored database that belong to root would make the service fail, and a
+    /// rotation never end.
     @Test(.enabled(if: FileOwnershipTests.isReachable, "the built program cannot be run by another user here"))
     func rootCommands_rotateAndRestore_leaveServiceWorking() throws {
         let runner = try installed()
@@ -216,12 +220,13 @@ struct FileOwnershipTests {
         #expect(try asService(runner, "user", "show", "anna", "--reveal").output.contains("anna@home.example"))
     }
 
-    /// "unable to open database file", and "no configuration file" where there was one.
+    /// The error names the file and the cause, and not only "unable to open database file" or "no
+    /// configuration file".
     @Test(.enabled(if: FileOwnershipTests.isReachable, "the built program cannot be run by another user here"))
     func error_fileOfRoot_namesFileAndCause() throws {
         let runner = try installed()
         let path = data(runner)
-        // Open meanwhile, so that its log and shared memory stay.
+        // Kept open, so that its log and shared memory stay.
         let open = try DatabaseLocation("postern.db", path: path + "/postern.db", at: "").open()
         defer { try? open.close() }
         _ = try open.write(.relaxed) { connection throws(StoreFailure) in
@@ -248,7 +253,7 @@ struct FileOwnershipTests {
             #expect(refused.output.split(separator: "\n").count == 1, "\(refused.output)")
             try #require(chown(file, Self.user, Self.group) == 0)
         }
-        // In a folder that may not be looked into, no one knows whether there is one.
+        // In a folder that may not be searched, it is unknown whether the file exists.
         try #require(chown(path, 0, 0) == 0 && chmod(path, 0o700) == 0)
         let hidden = try asService(runner, "team", "list")
         #expect(

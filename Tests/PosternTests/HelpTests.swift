@@ -1,4 +1,5 @@
-// The help texts, as files. POSTERN_TEST_RECORD=1 writes them again: look at the difference before you commit it.
+// The help texts, as files. POSTERN_TEST_RECORD=1 writes them: check the difference before you
+// commit it.
 
 import ArgumentParser
 import Foundation
@@ -10,7 +11,7 @@ import Testing
 @Suite(.blocking) struct HelpTests {
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Snapshots")
 
-    /// Every command of the program that its help shows, as it is typed.
+    /// Every visible command of the program, in words.
     static let commands: [[String]] = below(Postern.self, [])
 
     private static func file(_ words: [String]) -> String { "\((["help"] + words).joined(separator: "-")).txt" }
@@ -27,10 +28,10 @@ import Testing
         return found
     }
 
-    /// What the program prints, without a process.
+    /// The output of the program, without a process.
     private static func help(_ words: [String]) -> String {
         do {
-            // With --help this is a command that throws the help.
+            // With --help the parsed command throws the help.
             var command = try Postern.parseAsRoot(words + ["--help"])
             try command.run()
             return "no help"
@@ -51,7 +52,7 @@ import Testing
         }
     }
 
-    /// What is compared above is what the program prints.
+    /// The text that is compared above is the output of the program.
     @Test(arguments: [["team", "add"], ["serve"]]) func program_help_printsTheSnapshot(_ words: [String]) throws {
         let result = try CommandRunner().run(words + ["--help"])
         let file = Self.folder.appendingPathComponent(Self.file(words))
@@ -68,7 +69,7 @@ import Testing
         let result = try CommandRunner().run(["--help"])
         #expect(result.status == 0)
         for command in Self.commands where command.count == 1 { #expect(result.output.contains("\n  \(command[0]) ")) }
-        // Each is in one group.
+        // Each command is in one group.
         let names = Postern.groups.flatMap(\.subcommands).map { $0._commandName }
         #expect(names == Self.commands.filter { $0.count == 1 }.map { $0[0] } && Set(names).count == names.count)
     }

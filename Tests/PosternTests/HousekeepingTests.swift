@@ -1,4 +1,4 @@
-// What the service deletes by itself.
+// The automatic deletions of the service.
 
 import Accounts
 import Database
@@ -12,7 +12,7 @@ import Testing
 @Suite(.blocking) struct HousekeepingTests {
     private static let now: Int64 = 1_795_000_000
 
-    /// All others waited for the next hour, and for ever where it failed each time.
+    /// If one deletion fails, the others must not wait for the next hour, or for ever.
     @Test(.timeLimit(.minutes(2))) func housekeeping_oneDeletionFails_runsTheOthers() async throws {
         let runner = try CommandRunner.initialised()
         let installation = try Installation.open(flag: runner.configuration, environment: [:], now: Self.now)
@@ -26,7 +26,7 @@ import Testing
                 INSERT INTO rejections (team_id, source, hour, answer, reason, first_at, last_at, count, reference)
                 VALUES (\(team), 'juice.example', 1, '550 5.7.1', 'r', \(old.now), \(old.now), 1, 'f')
                 """)
-            // The first to be deleted, and what comes between the audit and refusals of teams' mail.
+            // The first deletion, and one between the audit and refusals of teams' mail.
             try connection.runScript("ALTER TABLE stored_tokens RENAME TO away; ALTER TABLE checks RENAME TO away_too")
         }
         #expect(try store.audit.entries().contains { $0.at == old.now })

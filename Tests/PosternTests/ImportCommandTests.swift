@@ -1,4 +1,4 @@
-// postern import: what is taken, what is refused, and that nothing is half done or doubled.
+// postern import: accepted and refused rows; no row is imported in part or twice.
 
 import Foundation
 import PostfixHarness
@@ -18,13 +18,13 @@ import Testing
         try Data(text.utf8).write(to: runner.folder.appendingPathComponent(name))
     }
 
-    /// Everything that an import can make, in a form to compare.
+    /// Everything that an import can create, in a comparable form.
     private func state(_ runner: CommandRunner) throws -> String {
         var text = ""
         for user in try runner.succeed("user", "list").split(separator: "\n") {
             let id = String(user.split(separator: "\t")[0])
             let shown = try runner.succeed("user", "show", id, "--reveal")
-            // Times differ by when it was run, the rest may not.
+            // Times depend on the time of the run; all else must be equal.
             text += shown.split(separator: "\n").filter { !$0.hasPrefix("since") }.joined(separator: "\n") + "\n"
         }
         return text
@@ -57,7 +57,8 @@ import Testing
         #expect(try runner.succeed("user", "show", "joe").contains("j…@home.example unverified, default"))
     }
 
-    /// It emptied the key file, with a dry run too: without the keys no inbox can be read again.
+    /// --errors must not overwrite the key file, not even in a dry run: without the keys no inbox
+    /// can be read.
     @Test func import_errorsIntoAFileOfTheInstallation_isRefusedAndNothingTouched() throws {
         let runner = try installed()
         try write(runner, "people.csv", "user,inbox\njane,no address\n")
@@ -69,7 +70,7 @@ import Testing
                 saying: "is a file of the installation")
             #expect(try Data(contentsOf: place) == before)
         }
-        // What an earlier run wrote stays where this one is refused as a whole.
+        // The output of an earlier run stays if this run is refused as a whole.
         #expect(try runner.run(["import", "people.csv", "--errors", "refused.csv"]).status == 65)
         let refused = try String(contentsOf: runner.folder.appendingPathComponent("refused.csv"), encoding: .utf8)
         #expect(refused.hasPrefix("line,reason\n2,"))
@@ -81,7 +82,7 @@ import Testing
         #expect(try runner.run(["import", "people.csv", "--errors", "/dev/full"]).status == 74)
     }
 
-    /// What spreadsheets write: separators of the country, empty rows and columns, blanks.
+    /// Variants of spreadsheets: national separators, empty rows and columns, blanks.
     @Test(arguments: [
         "user;inbox;verified;\r\njane; jane@home.example ;true;\r\n;;;\r\n;;;\r\n",
         "sep=;\nuser;inbox;verified\njane;jane@home.example;true\n",
@@ -97,7 +98,8 @@ import Testing
         #expect(try runner.succeed("user", "find", "jane@home.example").hasPrefix("jane\t"))
     }
 
-    /// Whoever was imported is not asked for being away: before the import, no one knows.
+    /// An imported user must not get a check because of an absence: what was before the import is
+    /// not known.
     @Test func import_oldAccount_isAskedOnlyIfLastSeenLongAgo() throws {
         let runner = try installed()
         try write(
@@ -109,7 +111,7 @@ import Testing
             """)
         try runner.succeed("import", "people.csv", "--trust-verified")
         func answer(_ sub: String) throws -> String {
-            // The first question about a grant is a sign-up.
+            // The first request about a grant is a sign-up.
             try runner.succeed("decide", "juice", "--app", "com.example.juice", "--event", "sign_in", "--sub", sub)
             return try runner.succeed("decide", "juice", "--app", "com.example.juice", "--event", "sign_in", "--sub", sub)
         }
@@ -197,7 +199,7 @@ import Testing
         #expect(try runner.succeed("user", "show", "sara", "--reveal").contains("\u{0633}\u{200C}\u{0627}"))
         try write(runner, "odd.csv", "user,inbox\njoe,jo\u{200D}e@home.example\n")
         let odd = try runner.run(["import", "odd.csv"])
-        #expect(odd.status != 0 && odd.errors.contains("a character that is not seen"))
+        #expect(odd.status != 0 && odd.errors.contains("an invisible character"))
     }
 
     static let badRows: [(String, String)] = [
@@ -221,7 +223,8 @@ import Testing
         ("new13,x\"y,secret.person@home.example,,,,", "quotation mark"),
     ]
 
-    /// Each bad row is between good ones. The bad leave nothing behind, the good are taken, no reason repeats an inbox.
+    /// Each bad row is between good ones. Bad rows change nothing, good ones are imported, and no
+    /// reason repeats an inbox.
     @Test func import_badRows_reportsAndSkipsThem() throws {
         let runner = try installed()
         var text = "user,name,inbox,verified,team,app,address\njane,Jane,jane@home.example,true,juice,,aaaaaaaaaa@relay.example\n"
@@ -243,15 +246,15 @@ import Testing
             #expect(lines[number + 1].contains(reason), "\(lines[number + 1]): \(reason)")
         }
         for secret in ["secret.person", "jane@", "good1@", "new5@"] { #expect(!reasons.contains(secret)) }
-        // A dry run foresees all of that.
+        // A dry run reports all of that.
         #expect(dry.status == 65)
         #expect(try String(contentsOf: runner.folder.appendingPathComponent("dry.csv"), encoding: .utf8) == reasons)
         #expect(dry.output == result.output.replacing("added", with: "would add"))
-        // None of the new users of bad rows is there, with or without inbox.
+        // No new user of a bad row exists, with or without inbox.
         let users = try runner.succeed("user", "list").split(separator: "\n").map { $0.split(separator: "\t")[0] }
         #expect(users.count == Self.badRows.count + 1)
         #expect(!users.contains { $0.hasPrefix("new") })
-        // Shown on standard error where no file was named.
+        // Printed on standard error if no file was named.
         let again = try runner.run(["import", "people.csv", "--trust-verified"])
         #expect(again.status == 65)
         #expect(again.errors.contains("postern: line 3: user is missing\n") && !again.errors.contains("postern: postern"))
@@ -290,7 +293,7 @@ import Testing
         #expect(try runner.succeed("address", "list", "--user", "jane").split(separator: "\n").count == 1)
     }
 
-    /// Killed in the middle, run again: the same as run once.
+    /// Killed in the middle and run again: the same result as one run.
     @Test func import_killedAndRepeated_completes() throws {
         let runner = try installed()
         var text = "user,inbox,verified,team\n"
@@ -299,7 +302,7 @@ import Testing
         let process = try ManagedProcess(
             CommandRunner.executable.path, ["import", "people.csv", "--trust-verified"],
             environment: ["POSTERN_CONFIG": runner.configuration], directory: runner.folder.path)
-        // Not before something was committed, and long before the end.
+        // After the first commit, and long before the end.
         func count() throws -> Int { try runner.succeed("user", "list").split(separator: "\n").count }
         while process.isRunning, try count() == 0 {}
         process.signal(SIGKILL)
@@ -335,7 +338,7 @@ import Testing
         try runner.fail("import", "utf16.csv", status: 65, saying: "save it as UTF-8")
         try runner.fail("import", "none.csv", status: 66, saying: "does not exist")
         try runner.fail("import", ".", status: 66, saying: "a folder")
-        try runner.fail("import", "twice.csv", "--errors", "./twice.csv", status: 64, saying: "the file that is imported")
+        try runner.fail("import", "twice.csv", "--errors", "./twice.csv", status: 64, saying: "the imported file")
         try write(runner, "keys.jsonl", "{\"user\": \"jane\", \"secret.person@home.example\": 1}\n[1]\n{\"user\": {}}\n{\n")
         let keys = try runner.run(["import", "keys.jsonl"])
         #expect(keys.status == 65)

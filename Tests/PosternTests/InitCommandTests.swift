@@ -1,4 +1,4 @@
-// postern init, and what an installation needs to be opened.
+// postern init, and the parts that an installation needs to be opened.
 
 import Database
 import Foundation

@@ -1,4 +1,4 @@
-// Files that commands are told to read: pipes, links, and what is said of those that cannot be read.
+// Input files of commands: pipes, links, and the errors for files that cannot be read.
 
 import Foundation
 import Glibc
@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct InputFileTests {
-    /// A pipe with a name from which `text` can be read once.
+    /// A named pipe from which `text` can be read once.
     private func pipe(_ runner: CommandRunner, _ name: String, _ text: String) throws {
         let path = runner.folder.appendingPathComponent(name).path
         try #require(mkfifo(path, 0o600) == 0)
@@ -62,7 +62,7 @@ import Testing
 
         """
 
-    /// As root that printed the key file.
+    /// For root, a link could print the key file.
     @Test func policyFile_linkOutOfItsFolder_isRefused() throws {
         let runner = try CommandRunner()
         let files = FileManager.default
@@ -88,7 +88,7 @@ import Testing
                 ),
                 "\(result.errors)")
         }
-        // A link that stays inside is followed: some mount files so.
+        // A link that stays inside is followed, because some systems mount files in this way.
         #expect(try check("../data/bad.txt").status == 0)
         try files.removeItem(at: folder.appendingPathComponent("lists"))
         try files.createSymbolicLink(atPath: folder.appendingPathComponent("lists").path, withDestinationPath: "data")
@@ -97,7 +97,7 @@ import Testing
         try files.createSymbolicLink(atPath: folder.appendingPathComponent("lists").path, withDestinationPath: "..")
         try Data("x\n".utf8).write(to: runner.folder.appendingPathComponent("bad.txt"))
         #expect(try runner.run(["policy", "check", "pol"]).status == 1)
-        // Nor is its own file, whose lines a message would show.
+        // The policy file itself must not be a link either, because a message would show its lines.
         try files.removeItem(at: folder.appendingPathComponent("policy.yaml"))
         try files.createSymbolicLink(
             atPath: folder.appendingPathComponent("policy.yaml").path, withDestinationPath: "../secret.txt")

@@ -1,4 +1,4 @@
-// Another key file under a running service, and an engine that cannot be made with it at once.
+// A changed key file under a running service, and a mail engine that cannot use it at once.
 
 import Database
 import Accounts
@@ -15,7 +15,8 @@ import Testing
 @Suite(.blocking) struct KeyFileServiceTests {
     private struct NoDescriptors: Error {}
 
-    /// The store had the new keys then and mail the old ones, until the next SIGHUP; status told others that both were new.
+    /// If the switch fails, mail must not keep the old keys until the next SIGHUP while the store
+    /// has the new ones.
     @Test func keyFileService_changeFails_triesAgain() async throws {
         let runner = try CommandRunner.initialised()
         let installation = try Installation.open(flag: runner.configuration, environment: [:], now: 1_790_000_000)

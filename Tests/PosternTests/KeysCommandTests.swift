@@ -1,4 +1,4 @@
-// postern keys: the keys of all three kinds in one list, and what comes next for each.
+// postern keys: the keys of all three kinds in one list, and the next step of each.
 
 import Foundation
 import TestSupport
@@ -18,7 +18,7 @@ import Testing
         let next: String
         let nextAt: String?
 
-        /// What tells it from the others.
+        /// The values that identify it.
         var name: String { [kind, purpose ?? domain ?? algorithm ?? "", id, state].joined(separator: " ") }
 
         enum CodingKeys: String, CodingKey {
@@ -64,7 +64,7 @@ import Testing
         try runner.succeed("keys", "dkim", "generate", "--domain", "relay.example", "--selector", "two")
         func next(_ name: String) throws -> Key { try #require(try keys(runner).first { $0.name.hasPrefix(name) }) }
         #expect(try next("file token a old").next == "it verifies until postern keys file retire token a")
-        #expect(try next("file mark a active").next == "it stays: what it hashed cannot be hashed again")
+        #expect(try next("file mark a active").next == "it stays: its values cannot be hashed again")
         #expect(try next("file seal b active").next == "postern keys file rotate replaces it")
         let pending = "publish its record, then postern keys dkim activate two --domain relay.example"
         #expect(try next("dkim relay.example two pending").next == pending)
@@ -81,9 +81,9 @@ import Testing
             retiring.next == "keep its record until \(retiring.nextAt ?? ""), "
                 + "then postern keys dkim retire \(first) --domain relay.example")
         let replaced = try #require(try keys(runner).first { $0.kind == "signing" && $0.state == "retiring" })
-        #expect(replaced.next == "it is retired by itself at \(replaced.nextAt ?? "")")
+        #expect(replaced.next == "it is retired automatically at \(replaced.nextAt ?? "")")
 
-        // Two weeks are over, and a day.
+        // Two weeks and a day later.
         let database = runner.folder.appendingPathComponent("data/postern.db").path
         for change in [
             "UPDATE dkim_keys SET deactivated_at = deactivated_at - 2000000",

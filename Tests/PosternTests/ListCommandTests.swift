@@ -1,4 +1,5 @@
-// Lists that grow with the users, as they are typed: they held everything in memory, and printed it at the end.
+// Lists that grow with the users, as commands print them: page by page, and not from memory at the
+// end.
 
 import Accounts
 import Concurrency
@@ -12,7 +13,7 @@ import Testing
     /// More than two pages.
     private static let count = 2_100
 
-    /// An installation with so many users, each with an account and an address.
+    /// An installation with this number of users, each with an account and an address.
     private func world() throws -> CommandRunner {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
@@ -41,7 +42,7 @@ import Testing
             let lines = try runner.succeed(noun, "list").split(separator: "\n")
             #expect(lines.count == Self.count && Set(lines).count == Self.count)
             let json = try runner.run([noun, "list", "--json"]).output
-            // As one array is printed: pages leave no trace.
+            // The pages together are one array.
             #expect(json.hasPrefix("[\n  {\n    \"") && json.hasSuffix("\n  }\n]\n"))
             let rows = try #require(
                 try JSONSerialization.jsonObject(with: Data(json.utf8)) as? [[String: Any]])
@@ -67,7 +68,7 @@ import Testing
         }
     }
 
-    /// What is left of a listing after `head` is more than a pipe holds.
+    /// After `head` ends, more output is left than a pipe can buffer.
     @Test(arguments: ["", "trap '' PIPE; "]) func list_outputClosedEarly_ends(_ before: String) throws {
         let runner = try world()
         let script = before + "{ \"$0\" account list --json; echo $? > status; } 2> errors | head -n 1 > first"
@@ -81,7 +82,7 @@ import Testing
             try String(contentsOf: runner.folder.appendingPathComponent(name), encoding: .utf8)
         }
         #expect(try text("first") == "[\n")
-        // Ended by the signal, or told where that is ignored.
+        // Ended by the signal, or by an error if the signal is ignored.
         let (status, errors) = try (text("status"), text("errors"))
         #expect(before.isEmpty ? status == "141\n" : status == "74\n", "\(status)\(errors)")
         #expect(errors == (before.isEmpty ? "" : "postern: standard output: broken pipe\n"))

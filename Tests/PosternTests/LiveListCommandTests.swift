@@ -85,18 +85,18 @@ import Testing
         let runner = try runner()
         try runner.fail("list", "add", "words", "a\u{1B}b", status: 65, saying: "characters that are not seen")
         try runner.fail("list", "add", "words", "a", "--reason", "b\u{7F}", status: 65, saying: "characters that are not seen")
-        try runner.fail("list", "add", "words", "a", "--expires", "2020-01-01", status: 65, saying: "that is over")
+        try runner.fail("list", "add", "words", "a", "--expires", "2020-01-01", status: 65, saying: "is in the past")
         try runner.fail("list", "add", "words", "a", "--expires", "2026-02-30", status: 64, saying: "not a valid time")
         try runner.succeed("list", "add", "words", "a", "--expires", "8w")
         #expect(try runner.succeed("list", "add", "nets", "::ffff:192.0.2.7") == "1 new in list nets.")
         #expect(try runner.succeed("list", "show", "nets").hasPrefix("192.0.2.7/32\t"))
         let wide = try runner.run(["list", "add", "nets", "198.51.100.7/24", "203.0.113.0/24"])
-        #expect(wide.errors == "postern: 198.51.100.7/24 stands for the whole range 198.51.100.0/24\n")
+        #expect(wide.errors == "postern: 198.51.100.7/24 means the whole range 198.51.100.0/24\n")
         let all = try runner.run(["list", "add", "nets", "0.0.0.0/0", "10.0.0.0/8"])
         #expect(all.status == 0 && all.errors == "postern: 0.0.0.0/0 is a large part of all addresses\n")
         try runner.succeed("list", "create", "domains", "--kind", "domain")
         let top = try runner.run(["list", "add", "domains", "com", "juice.example"])
-        #expect(top.status == 0 && top.errors == "postern: com stands for every domain that ends in it\n")
+        #expect(top.status == 0 && top.errors == "postern: com means every domain that ends in it\n")
         try runner.fail("audit", "--since", "2099-01-01", status: 64, saying: "is in the future")
     }
 
@@ -121,7 +121,7 @@ import Testing
         #expect(try runner.succeed("list", "import", "words", "list.txt") == "List words has 2 entries now.")
     }
 
-    /// It ended with 65 and blamed line 1,000 of its file.
+    /// The error must say to try again, and not blame a line of the file.
     @Test func import_overtakenWhileItIsRead_isToldToTryAgain() throws {
         let runner = try runner()
         try write(runner, Array("winner\n".utf8))
@@ -134,7 +134,7 @@ import Testing
         let errors = Pipe()
         (loser.standardError, loser.standardOutput) = (errors, FileHandle.nullDevice)
         try loser.run()
-        // It has begun once it reads.
+        // The import has begun when it reads.
         var input: Int32 = -1
         try wait("the import to read", atMost: 60) {
             input = open(pipe, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
@@ -157,7 +157,7 @@ import Testing
         try runner.succeed("list", "create", name.uppercased(), "--kind", "text")
     }
 
-    /// `0 removed` alone left open why an address was still found.
+    /// `0 removed` alone would not explain why an address is still found.
     @Test func rangeAndDomain_thatHoldAValue_areNamed() throws {
         let runner = try runner()
         try runner.succeed("list", "create", "domains", "--kind", "domain")

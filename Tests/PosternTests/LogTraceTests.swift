@@ -1,4 +1,4 @@
-// A message through the logs.
+// Following a message through the logs.
 
 import Foundation
 import Monitoring

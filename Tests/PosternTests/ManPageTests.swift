@@ -1,5 +1,5 @@
-// The commands in docs/postern.1 and the keys in docs/postern.yaml.5 are those of the program. POSTERN_TEST_RECORD=1 writes them
-// again.
+// The commands in docs/postern.1 and the keys in docs/postern.yaml.5 are those of the program.
+// POSTERN_TEST_RECORD=1 writes them.
 
 import ArgumentParser
 import Foundation
@@ -9,7 +9,7 @@ import Testing
 @testable import postern
 
 @Suite(.blocking) struct ManPageTests {
-    /// As ArgumentParser describes a program.
+    /// ArgumentParser's description of a program.
     private struct Tool: Decodable { let command: Command }
 
     private struct Command: Decodable {
@@ -25,7 +25,7 @@ import Testing
         struct Name: Decodable {
             let kind: String
             let name: String
-            /// With its hyphens.
+            /// With its leading hyphens.
             var text: String { kind == "long" ? "--\(name)" : "-\(name)" }
         }
 
@@ -40,14 +40,14 @@ import Testing
         let allValues: [String]?
         let abstract: String?
 
-        /// Those that the page describes once for all commands.
+        /// Options that the page describes once for all commands.
         var isGeneral: Bool { ["config", "set", "help", "version", "json"].contains(preferredName?.name) }
     }
 
     private static let docs = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appending(path: "docs")
 
-    /// Text for a line of its own.
+    /// The text for a separate line.
     private static func roff(_ text: String) -> String {
         let plain = text.unicodeScalars.map { scalar -> String in
             switch scalar {
@@ -73,7 +73,7 @@ import Testing
         return argument.isOptional ? "[\(whole)]\(repeated)" : whole + repeated
     }
 
-    /// Paragraphs; lines that are indented stay lines.
+    /// Paragraphs; indented lines stay lines.
     private static func prose(_ text: String) -> String {
         var out = ""
         var isExample = false
@@ -131,7 +131,7 @@ import Testing
         try Self.compare(made, "keys", in: "postern.yaml.5")
     }
 
-    /// Compares what stands between the marks of a page.
+    /// Compares the text between the marks of a page.
     private static func compare(_ made: String, _ what: String, in name: String) throws {
         let page = docs.appending(path: name)
         let text = try String(contentsOf: page, encoding: .utf8)

@@ -1,4 +1,4 @@
-// What commands print, and where they cannot.
+// The output of commands, and their behaviour if it cannot be written.
 
 import Foundation
 import PostfixHarness
@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct OutputTests {
-    /// A key is shown once: lost on a full disk, with status 0, it was gone.
+    /// A key is shown once: on a full disk it must not be lost with status 0.
     @Test(arguments: [
         ["api-key", "issue", "juice", "--scope", "addresses:read"], ["config", "show"], ["audit", "--json"],
         ["doctor", "--skip", "postfix"], ["--help"], ["--version"], ["decision", "list", "--csv", "--help"],
@@ -24,7 +24,7 @@ import Testing
         #expect(run.errors.contains("standard output: "), "\(run.errors)")
     }
 
-    /// A command that could not say what was wrong crashed.
+    /// A command that cannot print its error must not crash.
     @Test(arguments: ["2>/dev/full", "2>&-"]) func error_thatCannotBeWritten_isInTheStatus(_ redirection: String) throws {
         let runner = try CommandRunner.initialised()
         for (words, status) in [("user show nope", Int32(66)), ("policy eval '1 +'", 1), ("team add", 64)] {
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    /// The secret was lost, and the key counted; a key that was rotated ended with it.
+    /// A secret that could not be written must not be valid, and a rotated key must not end.
     @Test func secret_thatCannotBeWritten_isNotIssued() throws {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
@@ -60,7 +60,7 @@ import Testing
         try runner.fail(
             "api-key", "rotate", String(id), "--expires", "1d", "--overlap", "7d", status: 64,
             saying: "would end before the old one")
-        // A key that lives shorter than the usual overlap.
+        // A key that expires before the usual overlap ends.
         let short = try runner.succeed("api-key", "issue", "juice", "--scope", "addresses:read", "--expires", "2d", "--json")
         let shortID = try #require(short.firstMatch(of: /"key" *: *"([^"]+)"/)).output.1
         #expect(try runner.succeed("api-key", "rotate", String(shortID)).hasPrefix("pk_"))
@@ -70,7 +70,7 @@ import Testing
         #expect(wrong.status == 66 && wrong.errors.hasPrefix("postern: "))
     }
 
-    /// It was not said that the team was made.
+    /// The error must say that the change was made.
     @Test func change_whoseOutputCannotBeWritten_isSaidToBeDone() throws {
         let runner = try CommandRunner.initialised()
         func run(_ words: String) throws -> ProgramRun {
@@ -79,7 +79,7 @@ import Testing
                 environment: ["POSTERN_CONFIG": runner.configuration], directory: runner.folder)
         }
         let added = try run("team add juice --name Juice")
-        #expect(added.status == 74 && added.errors.contains("what the command changed stays changed"), "\(added.errors)")
+        #expect(added.status == 74 && added.errors.contains("the command's changes stay in force"), "\(added.errors)")
         #expect(try run("team list").errors == "postern: standard output: no space left on device\n")
         #expect(try runner.succeed("team", "list").hasPrefix("juice"))
     }

@@ -1,4 +1,4 @@
-// postern policy bench, as it is typed; and what the policies that come with Postern have to show in it.
+// postern policy bench as a command, and the results that Postern's own policies must reach in it.
 
 import Foundation
 import PostfixHarness
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    /// A store with keys was left in the folder for temporary files.
+    /// A store with keys must not stay in the folder for temporary files.
     @Test(arguments: [SIGTERM, SIGINT, SIGHUP]) func bench_endedByASignal_leavesNothing(signal: Int32) throws {
         let runner = try CommandRunner()
         let process = Process()

@@ -1,4 +1,5 @@
-// Policies from the command line: a change from its folder to its effect, and what is refused on the way.
+// Policies from the command line: a change from its folder to its effect, and the refusals on the
+// way.
 
 import Foundation
 import TestSupport
@@ -52,14 +53,14 @@ import Testing
                 && diff.contains("+ when there were five or more sign-ups with the inbox within a day"), "\(diff)")
         #expect(!diff.contains("inbox.signups_24h >= 3"))
         #expect(try runner.succeed("policy", "diff", "mine", "--source").contains("- inbox.signups_24h >= 3"))
-        // The status policy calls some of these people unknown, who are asked for that.
+        // The status policy gives some of these people "unknown", and this requires a check.
         #expect(diff.contains("sign-up-burst: The status is \"unknown\" when there were five or more sign-ups"), "\(diff)")
         #expect(diff.contains("sign_up no longer asked (inbox-velocity): inbox.signups_24h = "), "\(diff)")
         let output = try runner.succeed("policy", "activate", "mine")
         #expect(output.contains("risk-default 2026.9") && output.contains("policy rollback goes back"), "\(output)")
         #expect(try active(runner) == ["risk-default 2026.9 everyone else"])
         #expect(try runner.succeed("policy", "activate", "mine").contains("nothing was changed"))
-        // The folder is not looked at again.
+        // The folder is not read again.
         try FileManager.default.removeItem(at: runner.folder.appendingPathComponent("mine"))
         #expect(try runner.succeed("policy", "show", "--yaml").contains(">= 5"))
         try runner.succeed("policy", "rollback")
@@ -89,7 +90,7 @@ import Testing
         let refused = try #require(try overview(runner)["refused"] as? [String: Any])
         #expect((refused["reason"] as? String)?.contains(reason) == true)
         #expect(try runner.succeed("policy", "list").contains("refused "))
-        // What is activated afterwards settles it.
+        // A later activation resolves it.
         try edit(runner, "mine", [(new, old), ("\"2026.4\"", "\"2026.5\"")])
         try runner.succeed("policy", "activate", "mine")
         #expect(try overview(runner)["refused"] == nil)
@@ -106,13 +107,13 @@ import Testing
         #expect(
             try active(runner) == ["juice-risk 2026.4 team juice", "risk-default 2026.4 everyone else+app com.example.juice"])
         try runner.fail("policy", "bind", "nobody", "juice-risk", status: 66, saying: "no team and no app nobody")
-        // A bound name stays with those it is bound to.
+        // A bound name stays with its teams and apps.
         try edit(runner, "own", [("\"2026.4\"", "\"2\"")])
         #expect(try runner.succeed("policy", "activate", "own").contains("for team juice"))
         try runner.fail("policy", "rollback", "risk-default", status: 65, saying: "cannot roll back")
         try runner.succeed("policy", "rollback", "juice-risk")
         try runner.fail("policy", "rollback", "juice-risk", status: 65, saying: "cannot roll back")
-        // By name, as the store has it.
+        // By name, from the store.
         try Data("{event: sign_in, account: {state: active}}".utf8).write(to: runner.folder.appendingPathComponent("asked.yaml"))
         #expect(try runner.succeed("policy", "explain", "juice-risk", "--input", "asked.yaml").contains("allow"))
         #expect(try runner.succeed("policy", "eval", "1 + 1", "--policy", "juice-risk") == "2")
@@ -120,7 +121,8 @@ import Testing
         try runner.fail("policy", "explain", "./none", "x", status: 66, saying: "./none/policy.yaml: no such file")
         #expect(try runner.succeed("policy", "unbind", "juice") == "risk-default now decides for team juice.")
         try runner.fail("policy", "unbind", "juice", status: 66, saying: "no policy of its own")
-        // Another name becomes the default where no one is bound to it, and says so.
+        // Another name becomes the default if no team or app is bound to it, and the output says
+        // so.
         #expect(
             try runner.succeed("policy", "activate", "own").contains("Before: risk-default. postern policy rollback goes back."))
         try runner.succeed("policy", "rollback")
@@ -162,14 +164,15 @@ import Testing
         try runner.fail("policy", "test", "nowhere", status: 66, saying: "there is no policy nowhere")
     }
 
-    /// A report is in a pipe as on a terminal; a list is for `cut`.
+    /// In a pipe, a report looks as on a terminal; a list is for `cut`.
     @Test func table_intoAPipe_hasItsHeaderInReportsAlone() throws {
         let runner = try CommandRunner.initialised()
         #expect(try runner.succeed("policy", "list").hasPrefix("POLICY        VERSION  HASH"))
         #expect(try runner.succeed("policy", "list", "--all").hasPrefix("risk-default\t2026.4\t"))
     }
 
-    /// `--export "$DIR"` of a variable that is not set wrote over policy.yaml in the current folder.
+    /// With an unset variable, `--export "$DIR"` must not overwrite policy.yaml in the current
+    /// folder.
     @Test(arguments: [
         ["policy", "show", "--export", ""], ["policy", "show", "--export="], ["policy", "test", "mine", "--junit", ""],
         ["policy", "backtest", "risk-default", "--html", ""], ["policy", "bench", "default", "--html="],
@@ -185,7 +188,7 @@ import Testing
         try Data("MINE".utf8).write(to: own)
         let result = try runner.run(arguments)
         #expect(result.status == 64 && result.output == "", "\(result)")
-        // ArgumentParser refuses `--option=` by itself.
+        // ArgumentParser itself refuses `--option=`.
         let words = arguments.contains { $0.hasSuffix("=") } ? "Missing value for" : "the path is empty"
         #expect(result.errors.contains(words), "\(result)")
         #expect(result.errors.count { $0 == "\n" } == 1, "\(result.errors)")
@@ -194,7 +197,7 @@ import Testing
             try FileManager.default.contentsOfDirectory(atPath: runner.folder.path).sorted() == ["data", "mine", "policy.yaml"])
     }
 
-    /// It said "no property wrapper was initialised" in eleven lines, with the status of a test that fails.
+    /// The error must be one line, with a status that differs from that of a failed test.
     @Test func report_toWhatTakesNone_isRefusedInALine() throws {
         let runner = try edited("mine")
         try FileManager.default.createDirectory(
@@ -208,10 +211,10 @@ import Testing
                 #expect(result.errors.count { $0 == "\n" } == 1, "\(result.errors)")
             }
         }
-        // As on a full disk: an earlier report stays, and where none was, none is left.
+        // As on a full disk: an earlier report stays, and no new file is left.
         try Data("OLD".utf8).write(to: runner.folder.appendingPathComponent("kept.xml"))
         for name in ["kept.xml", "absent.xml"] {
-            // Its own output goes into a pipe, which the limit does not concern.
+            // The output of the command goes into a pipe, to which the limit does not apply.
             let script = "(trap '' XFSZ; ulimit -f 0; \"$0\" policy test mine --junit \(name) 2>&1; echo \"status $?\") | cat"
             let full = try ProgramRun(
                 ["/bin/sh", "-c", script, CommandRunner.executable.path], input: Data(), environment: ["PATH": "/usr/bin:/bin"],
@@ -235,7 +238,7 @@ import Testing
         #expect(try FileManager.default.destinationOfSymbolicLink(atPath: runner.folder.path + "/link.xml") == "old.xml")
     }
 
-    /// The default decides for everyone, whatever the option says.
+    /// The default policy decides for all teams and apps, so the option contradicts it.
     @Test func activate_onlyBoundOfTheDefault_isRefused() throws {
         let runner = try edited("mine", ("\"2026.4\"", "\"2\""))
         try runner.fail("policy", "activate", "mine", "--only-bound", status: 64, saying: "risk-default is the default policy")
@@ -277,7 +280,7 @@ extension PolicyCommandTests {
         #expect(
             diff.contains("+ when there are nine or more decisions that teams labelled legitimate")
                 && diff.contains("not likely_real"), "\(diff)")
-        // A test that holds no longer refuses it, and nothing changes.
+        // A test that fails now refuses the policy, and nothing changes.
         let refused = try runner.run(["policy", "activate", "mine"])
         #expect(refused.status == 1 && refused.errors.contains("was not activated"), "\(refused.errors)")
         #expect(try active(runner) == ["risk-default 2026.4 everyone else"])

@@ -1,4 +1,5 @@
-// docs/POLICY.md and the two pages that follow it, run from top to bottom: what is there is what a reader gets.
+// docs/POLICY.md and the two pages after it, run from top to bottom: the output must be that of the
+// page.
 
 import Foundation
 import PostfixHarness
@@ -9,7 +10,7 @@ import Testing
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
         .standardizedFileURL
 
-    /// A command and what the page shows below it.
+    /// A command, and the output that the page shows below it.
     private struct Example {
         let command: String
         var output = ""
@@ -32,7 +33,8 @@ import Testing
         return examples
     }
 
-    /// Hashes and times are everyone's own; they keep their width, by which tables are aligned.
+    /// Hashes and times differ for each reader; the replacement keeps their width, on which tables
+    /// depend.
     private static func masked(_ text: String) -> String {
         text.replacing(#/\b[0-9a-f]{12}\b/#, with: "hhhhhhhhhhhh")
             .replacing(#/\b20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/#, with: "yyyy-mm-ddThh:mm:ssZ").replacing("\r\n", with: "\n")
@@ -46,7 +48,7 @@ import Testing
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
         try runner.succeed("app", "add", "juice", "com.example.juice")
-        // The small policy's files, under the names that are before them.
+        // The small policy's files, under the names before them.
         let folder = runner.folder.appendingPathComponent("pol")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let yaml = Self.blocks(page, "yaml")
@@ -59,7 +61,7 @@ import Testing
         #expect(examples.count >= 25)
         let path = CommandRunner.executable.deletingLastPathComponent().path + ":/usr/bin:/bin"
         for example in examples {
-            // A terminal, as the reader has one.
+            // A terminal, like the reader's.
             let run = try ManagedProcess(
                 "/usr/bin/env",
                 ["script", "-qec", "stty cols 200; " + example.command, "/dev/null"],

@@ -1,4 +1,4 @@
-// The relay's own test mail: who can make it, and how little it opens.
+// The relay's own test mail: only this installation can make it, and it opens little.
 
 import InternetMessage
 import MailAuth
@@ -29,7 +29,7 @@ import Testing
         #expect(identity.isProved(header(field), now: Self.now))
         #expect(identity.isProved(header(field), now: Self.now + ProbeIdentity.lifetime))
         #expect(!identity.isProved(header(field), now: Self.now + ProbeIdentity.lifetime + 1))
-        // One that is good for longer than we ever make them was not made by us.
+        // One with a longer lifetime than ours was not made by us.
         #expect(!identity.isProved(header(field), now: Self.now - 1))
         #expect(!(try self.identity(8)).isProved(header(field), now: Self.now))
         #expect(!identity.isProved(header(field, field), now: Self.now))

@@ -1,4 +1,5 @@
-// A message from a file, as `postern explain` takes it: in the form in which Postfix would hand it to the filter.
+// A message from a file for `postern explain`, in the form in which Postfix would pass it to the
+// milter.
 
 import TestSupport
 import Testing
@@ -6,20 +7,21 @@ import Testing
 
 @Suite(.blocking) struct ReceivedMessageTests {
     @Test(arguments: [
-        // A mailbox file's line at the beginning is its own field; in the middle it ends the header section.
+        // A From line of a mailbox file at the beginning becomes a field; in the middle it ends the
+        // header section.
         (
             "From anna@inbox.example Tue Nov  3\nSubject: x\n\nbody\n",
             "X-Mailbox-Line: From anna@inbox.example Tue Nov  3\r\nSubject: x\r\n\r\nbody\r\n"
         ),
         (">From a Tue\nSubject: x\n\n", "X-Mailbox-Line: >From a Tue\r\nSubject: x\r\n\r\n"),
         ("Subject: x\nFrom anna Tue\nTo: y\n\nbody\n", "Subject: x\r\n\r\nFrom anna Tue\r\nTo: y\r\n\r\nbody\r\n"),
-        // So does whatever else is not a field.
+        // The same for every other line that is not a field.
         ("Subject: x\nno field\n\nbody\n", "Subject: x\r\n\r\nno field\r\n\r\nbody\r\n"),
         ("Subject: x\nbad name: y\n\n", "Subject: x\r\n\r\nbad name: y\r\n\r\n"),
         ("Subject: x\n: y\n", "Subject: x\r\n\r\n: y\r\n"),
         (" folded: first\n\n", "\r\n folded: first\r\n\r\n"),
         ("\u{FEFF}Subject: x\n", "\r\n\u{FEFF}Subject: x\r\n"),
-        // Folds and obsolete spaces are none of that.
+        // Folded lines and obsolete spaces do not end it.
         ("Subject : x\n\ty:z\n more\n\nno field\n", "Subject : x\r\n\ty:z\r\n more\r\n\r\nno field\r\n"),
         ("", ""), ("\n", "\r\n"), ("x", "\r\nx"), ("a:", "a:"),
     ])

@@ -1,4 +1,4 @@
-// A running relay takes up changes of its keys.
+// A running relay applies changes of its keys.
 
 import Database
 import Accounts

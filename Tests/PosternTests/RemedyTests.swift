@@ -1,4 +1,4 @@
-// What is proposed to the operator: commands that exist, and run as they stand.
+// The commands that remedies propose to the operator exist, and run unchanged.
 
 import Doctor
 import Foundation
@@ -13,7 +13,7 @@ import Testing
         #expect(try DocumentSection("remedies", by: "RemedyTests", in: "OPERATING-DOCTOR.md").holds(table))
     }
 
-    /// A command in prose cannot be run by a program, and no test knows of it.
+    /// A command in prose cannot be run by a program, and no test would check it.
     @Test func remedy_inSources_namesNoCommandInWords() throws {
         for folder in ["Sources/Doctor", "Sources/Monitoring"] {
             let root = Folders.package.appending(path: folder)
@@ -46,7 +46,7 @@ import Testing
             ])
         let own: Remedy = "run \(.ownFile, "postern:", "/x")"
         #expect(own.text == "run chown postern: /x")
-        // Each word in capitals takes one value.
+        // Each word in capitals stands for one value.
         for kind in RemedyCommand.Kind.allCases {
             let values = (0..<6).map { "value\($0)" }
             let arguments = RemedyCommand(kind, values).arguments
@@ -61,7 +61,8 @@ import Testing
         #expect(!String(decoding: advice, as: UTF8.self).contains("commands"))
     }
 
-    /// What checks, status and the guide propose, word for word: a command that does not exist helps no one.
+    /// The proposals of checks, status and the guide, word by word: they must not name a command
+    /// that does not exist.
     @Test func remedy_ofEveryCheck_namesACommandAndItsOptions() throws {
         let runner = try CommandRunner()
         var helps: [[String]: String?] = [:]
@@ -107,7 +108,8 @@ import Testing
                     known = subcommands(try #require(try help(words)))
                     continue
                 }
-                // What follows are arguments, or the rest of the sentence, as in "postern setup again".
+                // After it come arguments, or the rest of the sentence, as in "postern setup
+                // again".
                 #expect(known.isEmpty || words == ["setup"], "postern \(line.joined(separator: " "))")
                 break
             }

@@ -17,7 +17,8 @@ import Testing
            condition: token.age_s >= 0}
         """
 
-    /// With a decision that a rule wants looked at; the account's `sub`, and the decision's id.
+    /// With a decision that a rule put on the review list; the account's `sub`, and the decision's
+    /// id.
     private func world() throws -> (CommandRunner, sub: String, decision: String) {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "Juice")
@@ -34,7 +35,8 @@ import Testing
     }
 
     private func decide(_ runner: CommandRunner, _ sub: String) throws -> (id: String, answer: String) {
-        // The first question about an account is its sign-up, unless it asks for more.
+        // The first request about an account is its sign-up, unless it is for a more sensitive
+        // event.
         let answer = try #require(
             try runner.json("decide", "juice", "--app", "com.juice.app", "--event", "sign_in", "--sub", sub) as? [String: Any])
         _ = answer

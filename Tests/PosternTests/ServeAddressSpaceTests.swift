@@ -6,8 +6,9 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct ServeAddressSpaceTests {
-    /// A program that needs more than it uses cannot be held within bounds (`LimitAS=`). That the database is locked meanwhile
-    /// keeps another process, the last one out as far as it could see, from removing the log that this one writes.
+    /// A program that reserves more than it uses cannot be limited (`LimitAS=`). The lock on the
+    /// database keeps another process, which seems to be the last, from removing the log that this
+    /// one writes.
     @Test func serve_limitedAddressSpace_startsAndLocksDatabase() throws {
         let runner = try CommandRunner.initialised()
         let socket = NSTemporaryDirectory() + "postern-\(UUID().uuidString.prefix(8)).sock"
@@ -26,7 +27,7 @@ import Testing
         let descriptor = open(database, O_RDWR)
         try #require(descriptor >= 0)
         defer { close(descriptor) }
-        // Who is in the way of one who wants all of it for itself.
+        // The process that prevents an exclusive lock.
         var lock = flock()
         lock.l_type = Int16(F_WRLCK)
         lock.l_whence = Int16(SEEK_SET)

@@ -1,4 +1,4 @@
-// What postern serve writes into its log while it starts and ends.
+// The log of postern serve while it starts and ends.
 
 import Foundation
 import PostfixHarness
@@ -6,11 +6,11 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct ServeLogTests {
-    /// At the level `debug` the group of services writes each of them down, which held the keys of deleted accounts, of codes and
-    /// of cursors, octet by octet.
+    /// At the level `debug` the service group logs each service. It must not print the keys of
+    /// deleted accounts, codes and cursors in it.
     @Test func log_traceLevel_containsNoKey() throws {
         let runner = try CommandRunner.initialised()
-        // Its own path and short: the whole of it has room in 107 octets.
+        // A separate short path, because it must fit into 107 octets.
         let socket = NSTemporaryDirectory() + "postern-\(UUID().uuidString.prefix(8)).sock"
         defer { unlink(socket) }
         let process = try ManagedProcess(
@@ -35,7 +35,8 @@ import Testing
         for secret in secrets { #expect(!log.contains(secret)) }
     }
 
-    /// A service whose standard error is what `JOURNAL_STREAM` names, from its start to its end.
+    /// A service whose standard error is the one that `JOURNAL_STREAM` names, from its start to its
+    /// end.
     private func journal(_ runner: CommandRunner, _ more: [String] = []) throws -> [String] {
         let socket = NSTemporaryDirectory() + "postern-\(UUID().uuidString.prefix(8)).sock"
         defer { unlink(socket) }
@@ -53,7 +54,7 @@ import Testing
         return process.lines.filter { !$0.isEmpty }
     }
 
-    /// Every line was of one priority, and bore a second time.
+    /// Lines in the journal have different priorities, and no second time.
     @Test func log_journal_hasPrioritiesAndNoTime() throws {
         let runner = try CommandRunner.initialised()
         let lines = try journal(runner)
@@ -67,13 +68,13 @@ import Testing
             let object = try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
             #expect(object["time"] == nil && object["level"] != nil && object["message"] != nil)
         }
-        // Standard error of a shell that runs under systemd leads elsewhere.
+        // Standard error of a shell under systemd leads elsewhere.
         #expect(
             try runner.run(["serve", "--set", "milter.socket=nonsense"], environment: ["JOURNAL_STREAM": "1:1"]).errors.hasPrefix(
                 "postern: "))
     }
 
-    /// The last line of a log in JSON was none.
+    /// The last line of a log in JSON must be JSON too.
     @Test func log_fatalError_isALineOfJSON() throws {
         let runner = try CommandRunner.initialised()
         func fatal(_ arguments: String..., environment: [String: String] = [:]) throws -> [String: Any] {
@@ -82,7 +83,7 @@ import Testing
             return try #require(
                 try JSONSerialization.jsonObject(with: Data(result.errors.utf8)) as? [String: Any], "\(result.errors)")
         }
-        // The configuration is wrong; the socket cannot be had; the key file is missing.
+        // The configuration is wrong; the socket cannot be created; the key file is missing.
         for object in [
             try fatal("--set", "log.format=json", "--set", "limits.hops=many"),
             try fatal("--set", "limits.hops=many", environment: ["POSTERN_LOG_FORMAT": "json"]),

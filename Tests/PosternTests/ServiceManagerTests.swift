@@ -1,4 +1,4 @@
-// What systemd hears of `postern serve`, and what the unit lets it do.
+// The notifications of `postern serve` to systemd, and the permissions of the unit.
 
 import Foundation
 import PostfixHarness
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct ServiceManagerTests {
-    /// A socket as systemd makes one; it is gone with its last reference.
+    /// A socket like systemd's, deleted with its last reference.
     private final class NotifySocket {
         let path = NSTemporaryDirectory() + "postern-\(UUID().uuidString.prefix(8)).notify"
         private let descriptor: Int32
@@ -30,7 +30,7 @@ import Testing
             unlink(path)
         }
 
-        /// The next word; nil where none comes for 60 s.
+        /// The next notification; nil if none comes within 60 s.
         func next() -> String? {
             var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             guard poll(&waiting, 1, 60_000) == 1 else { return nil }
@@ -39,14 +39,14 @@ import Testing
             return count > 0 ? String(decoding: octets[..<count], as: UTF8.self) : nil
         }
 
-        /// Whether a word comes, whatever comes before it.
+        /// Whether a notification comes, possibly after others.
         func hears(_ word: String) -> Bool {
             while let heard = next() { if heard == word { return true } }
             return false
         }
     }
 
-    /// With MemoryDenyWriteExecute= as the unit has it, where the kernel can be asked for that without systemd.
+    /// With MemoryDenyWriteExecute= as in the unit, if the kernel allows that without systemd.
     @Test func serve_notifySocket_reportsReadyAliveAndStopping() throws {
         let runner = try CommandRunner.initialised()
         let heard = try NotifySocket()
@@ -82,25 +82,26 @@ import Testing
         #expect(other != nil && other?.watchdog == nil)
         let own = ServiceManager(environment: ["NOTIFY_SOCKET": "@x", "WATCHDOG_USEC": "1000000", "WATCHDOG_PID": "2"], pid: 2)
         #expect(own?.watchdog == .seconds(1))
-        // No one listens: nothing happens.
+        // No process listens: nothing happens.
         own?.isReady()
     }
 
-    /// A database that came up some seconds after the service left the unit failed for good.
+    /// A database that starts some seconds after the service must not leave the unit failed
+    /// permanently.
     @Test func unit_causeThatPasses_isTriedAgainWithoutEnd() throws {
         let lines = try String(contentsOf: Folders.package.appending(path: "docs/postern.service"), encoding: .utf8)
             .split(separator: "\n").map(String.init)
         let unit = lines.prefix { $0 != "[Service]" }
         #expect(unit.contains("StartLimitIntervalSec=0") && lines.contains("Restart=on-failure"))
         #expect(lines.contains { $0.hasPrefix("ExecStartPre=-") } && !lines.contains { $0.hasPrefix("ExecStartPre=/") })
-        // systemd starts it again for any status but 0.
+        // systemd restarts it after any status except 0.
         let runner = try CommandRunner.initialised()
         let away = "postgresql://postern@127.0.0.1:\(try FreePort.next())/postern"
         let run = try runner.run(["serve", "--set", "database=\(away)"])
         #expect(run.status == 75, "\(run.errors)")
     }
 
-    /// systemd's own measure of the unit: 10 is everything allowed.
+    /// systemd's own measure of the unit: 10 means that everything is allowed.
     @Test(
         .enabled(
             if: FileManager.default.isExecutableFile(atPath: "/usr/bin/systemd-analyze"),

@@ -1,4 +1,4 @@
-// The guided first start: what it asks, what it runs, and that it can be run again.
+// The guided first start: its questions, its commands, and that it can be repeated.
 
 import Foundation
 import PostfixHarness
@@ -8,7 +8,7 @@ import Testing
 @testable import postern
 
 @Suite(.blocking) struct SetupGuideTests {
-    /// Someone with these answers; commands succeed but those named.
+    /// A person with these answers; all commands succeed except the named ones.
     private final class Person: SetupDialogue {
         var answers: [String]
         let failing: String?
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    /// The user and the program have one name: the user's was replaced too.
+    /// The user and the program have the same name: only the program's is replaced.
     @Test func command_runAsTheUserPostern_namesUserAndProgram() {
         var command = GuidedCommand.postern("user", "add", "postern")
         #expect(command.line(postern: "/opt/bin/postern") == ["/opt/bin/postern", "user", "add", "postern"])
@@ -95,7 +95,7 @@ import Testing
         #expect(person.commands.count == 2)
     }
 
-    /// With the real commands, on a terminal of its own.
+    /// With the real commands, on a separate terminal.
     @Test func setup_onATerminal_createsInstallation() throws {
         let runner = try CommandRunner()
         let folder = runner.folder.appendingPathComponent("data").path
@@ -112,7 +112,7 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: folder + "/postern.keys"))
     }
 
-    /// It wrote into the folder above, or a file of another name than it then looked for.
+    /// It must write into the folder of the configuration, and to the file name that it then uses.
     @Test func setup_configurationPath_findsItsFolder() throws {
         let runner = try CommandRunner()
         let folder = runner.folder.path

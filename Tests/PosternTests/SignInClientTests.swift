@@ -1,11 +1,11 @@
-// Sign-in at a running `postern serve`, by clients that others wrote.
+// Sign-in at a running `postern serve`, with clients of other projects.
 
 import Foundation
 import PostfixHarness
 import TestSupport
 import Testing
 
-/// Python of `make test-tools` with Authlib and PyJWT; nil where it lacks them.
+/// Python of `make test-tools` with Authlib and PyJWT; nil if it lacks them.
 private let python: String? = {
     let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
     let own = root.appendingPathComponent(".build/test-tools/bin/python3").path
@@ -26,7 +26,7 @@ private let python: String? = {
         try runner.succeed(
             "app", "add", "juice", "com.example.juice", "--redirect-uri", "https://juice.example/signed-in")
         try runner.succeed("user", "add", "jane", "--inbox", "jane@home.example", "--verified", "--name", "Jane Doe")
-        // The team's pair of keys, made as the help says.
+        // The team's key pair, created as the help describes.
         let key = runner.folder.appendingPathComponent("client.pem").path
         #expect(
             try ManagedProcess.run("/usr/bin/openssl", ["ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", key])
@@ -80,7 +80,7 @@ private let python: String? = {
         try runner.succeed("app", "client", "juice", client, "--id-token-algorithm", algorithm)
         try runner.succeed("user", "add", "jane", "--inbox", "jane@home.example", "--verified", "--name", "Jane Doe")
         let key = runner.folder.appendingPathComponent("client.pem").path
-        // Authlib signs assertions with RSA alone.
+        // Authlib signs assertions only with RSA.
         let generate = ["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", key]
         #expect(try ManagedProcess.run("/usr/bin/openssl", generate).status == 0)
         #expect(try ManagedProcess.run("/usr/bin/openssl", ["pkey", "-in", key, "-pubout", "-out", key + ".pub"]).status == 0)
@@ -123,7 +123,7 @@ private let python: String? = {
         python != nil
         && (try? ManagedProcess.run(python ?? "", ["-c", "import oic, requests_oauthlib, social_core"]))?.status == 0
 
-    /// `Tools/libraries.py`: each with its own defaults.
+    /// `Tools/libraries.py`: each library with its own defaults.
     @Test(
         .enabled(if: hasLibraries, "skipped: no python3 with oic, requests-oauthlib and social-auth-core (make test-tools)"),
         arguments: ["requests_oauthlib", "authlib", "pyoidc", "python_social_auth", "appauth"])

@@ -1,4 +1,4 @@
-// What `postern status` says of services, of the last hour and of trouble.
+// The output of `postern status` about services, the last hour and trouble.
 
 import Database
 import Accounts
@@ -29,7 +29,8 @@ import Testing
 
         deinit { try? installation.close() }
 
-        /// What a service that runs since `start` says after each minute up to `end`; it counts what `count` does in between.
+        /// The reports of a service that runs since `start`, after each minute up to `end`; `count`
+        /// changes the counters in between.
         func serve(
             pid: Int64, from start: Int64, to end: Int64, endsWell: Bool = false, queueTrouble: String? = nil,
             certificateTrouble: String? = nil, clockAhead: Double = 0,
@@ -42,7 +43,7 @@ import Testing
                 try report(maker.snapshot(now: at), pid, minute, at)
                 if at + 60 <= end { count(metrics) }
             }
-            // Within the minute that is not over.
+            // Within the minute that is not complete.
             count(metrics)
             var last = maker.snapshot(now: end + 2)
             last.queueTrouble = queueTrouble
@@ -110,7 +111,7 @@ import Testing
         #expect(try opened.report(at: Self.now + 8 * 86_400).notes.isEmpty)
     }
 
-    /// Each second a line, for as long as it failed.
+    /// A failure must not be logged every second.
     @Test func failedRemovals_sameFailure_areReportedOnce() throws {
         var failed = FailedRemovals()
         let start = ContinuousClock.now
@@ -131,7 +132,8 @@ import Testing
         #expect(answer4)
     }
 
-    /// The line was written once in the life of a process, and what another process had taken away was kept for ever.
+    /// A failure that continues is logged every hour, and items that another process deleted are
+    /// forgotten.
     @Test func failedRemovals_stillFailing_areReportedHourly() throws {
         var failed = FailedRemovals()
         let start = ContinuousClock.now
@@ -148,21 +150,22 @@ import Testing
         #expect(trouble == [true, false, true])
     }
 
-    /// A killed service whose clock was an hour ahead ran for that hour.
+    /// A killed service whose clock was an hour fast must not count as running for that hour.
     @Test func service_reportFromTheFuture_isNotRunning() throws {
         let opened = try Opened()
         try opened.serve(pid: 10, from: Self.now + 3300, to: Self.now + 3480) { _ in }
         let report = try opened.report()
         #expect(report.hosts.map(\.isRunning) == [false])
         #expect(report.warnings.contains { $0.text.contains("no service is running") })
-        // One whose clock is ahead, and that says by how much, runs.
+        // A service with a fast clock that reports by how much is running.
         try opened.serve(pid: 11, from: Self.now + 3480, to: Self.now + 3598, clockAhead: 3600) { _ in }
         #expect(try opened.report().hosts.filter(\.isRunning).map(\.pid) == [11])
-        // That is what keeps a store from being copied, too.
+        // The check that prevents a copy of the store uses this too.
         #expect(try opened.installation.store.runningServices(now: Self.now) == ["mx1, pid 11"])
     }
 
-    /// The team was removed, and the command failed, since the store could not be locked for the rows.
+    /// The removal succeeded, so the command must not fail because the store cannot be locked for
+    /// the rows.
     @Test func teamRemove_rowsLocked_succeeds() throws {
         let opened = try Opened()
         let change = Change(actor: "uid:0", now: Self.now)
@@ -177,7 +180,7 @@ import Testing
         try FileManager.default.removeItem(at: lock)
     }
 
-    /// For as long as its last word was kept, although another one served.
+    /// A killed service must not be reported if its successor runs.
     @Test func service_killedWithSuccessor_isNotReported() throws {
         let opened = try Opened()
         try opened.serve(pid: 10, from: Self.now - 300, to: Self.now - 120) { _ in }
@@ -190,13 +193,13 @@ import Testing
         let after = try opened.report()
         #expect(after.hosts.map(\.pid) == [11])
         #expect(!after.warnings.contains { $0.text.contains("has not reported") })
-        // Of two that ran side by side, the one that went silent is missed.
+        // Of two services that ran at the same time, the silent one is reported.
         try opened.serve(pid: 12, from: Self.now - 240, to: Self.now - 2) { _ in }
         try opened.serve(pid: 13, from: Self.now - 240, to: Self.now - 30) { _ in }
         #expect(try opened.report().warnings.contains { $0.text.contains("pid 13") })
     }
 
-    /// The metric was -1, and neither status nor doctor said so.
+    /// If the metric is -1, status and doctor must say so.
     @Test func queue_unreadable_isReportedWithReason() throws {
         let opened = try Opened()
         try opened.serve(pid: 10, from: Self.now - 60, to: Self.now - 2) { _ in }
@@ -223,7 +226,7 @@ import Testing
         #expect(try opened.report().warnings.map(\.text).filter { $0.contains("mx1: \(trouble): renew") }.count == 1)
     }
 
-    /// Why is said by the tool itself.
+    /// The tool's own message is the reason.
     @Test func queueWatch_unreadableQueue_storesReason() async throws {
         let metrics = ServiceMetrics(version: "")
         let trouble = ValueHolder<String?>(nil)
@@ -240,13 +243,13 @@ import Testing
 
     @Test(arguments: [false, true]) func lastHour_acrossARestart_isContinued(_ endsWell: Bool) throws {
         let opened = try Opened()
-        // Five in minutes, and one in the minute that was not over.
+        // Five in complete minutes, and one in the incomplete minute.
         try opened.serve(pid: 10, from: Self.now - 900, to: Self.now - 600, endsWell: endsWell, relay)
         #expect(try relayed(opened.report()) == 6)
         try opened.serve(pid: 11, from: Self.now - 120, to: Self.now - 2, relay)
         #expect(try relayed(opened.report()) == 8)
         #expect(try opened.report().lastHour(under: "messages").map(\.count) == [8])
-        // And the hour goes by.
+        // After the hour they no longer count.
         #expect(try relayed(opened.report(at: Self.now + 2_900)) == 5)
         #expect(try relayed(opened.report(at: Self.now + 3_600)) == 0)
     }

@@ -1,4 +1,4 @@
-// postern status --watch, on its own terminal.
+// postern status --watch, on a separate terminal.
 
 import Foundation
 import PostfixHarness
@@ -8,7 +8,7 @@ import Testing
 @Suite(.blocking) struct StatusWatchTests {
     @Test(arguments: ["q", "\u{03}"]) func watch_keyOfQuitting_restoresTerminal(_ key: String) throws {
         let runner = try CommandRunner.initialised()
-        // script(1) gives it a terminal, whose size is nothing until someone says it.
+        // script(1) gives it a terminal, whose size is 0 until it is set.
         let command =
             "stty rows 30 cols 100; exec '\(CommandRunner.executable.path)' status --watch --config '\(runner.configuration)' --interval 1"
         let process = try ManagedProcess("/usr/bin/script", ["-q", "-e", "-c", command, "/dev/null"])

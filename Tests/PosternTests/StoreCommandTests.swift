@@ -1,4 +1,4 @@
-// The database as a whole: on PostgreSQL, copied, backed up, restored; and keys that are replaced.
+// The database as a whole: on PostgreSQL, copied, backed up and restored; and key rotations.
 
 import Accounts
 import Administration
@@ -11,12 +11,12 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct StoreCommandTests {
-    /// A database on the shared server that nothing is in.
+    /// An empty database on the shared server.
     private static func url() throws -> String {
         try #require(PostgresServer.shared).url(schema: "c\(UUID().uuidString.prefix(8).lowercased())")
     }
 
-    /// What a person does first, and looks at afterwards.
+    /// The first commands of an operator, and the output to compare afterwards.
     private static func use(_ runner: CommandRunner) throws -> String {
         try runner.succeed("team", "add", "juice", "--name", "The Juice Company")
         try runner.succeed("source", "add", "juice", "juice.example")
@@ -42,7 +42,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: runner.folder.appendingPathComponent("data/postern.db").path))
         #expect(try runner.succeed("store", "migrate").contains("nothing to do"))
         _ = try Self.use(runner)
-        // Nothing of an inbox or a name is in a dump.
+        // A dump contains nothing of an inbox or a name.
         let dump = try #require(PostgresServer.shared).run(
             "pg_dump",
             [
@@ -51,7 +51,7 @@ import Testing
             ])
         #expect(dump.contains("The Juice Company"))
         for secret in ["anna@", "home.example", "Quiet", "PRIVATE KEY"] { #expect(!dump.contains(secret), "\(secret)") }
-        // A further host copies the files: it does not make its own installation.
+        // A further host copies the files, and does not create its own installation.
         let second = try CommandRunner()
         try second.fail(
             "init", "--directory", "data", "--relay-domain", "relay.example", "--database", url, status: 73,
@@ -72,7 +72,7 @@ import Testing
     func copy_toPostgreSQL_keepsEveryNumber() throws {
         let runner = try CommandRunner.initialised()
         let address = try Self.use(runner)
-        // Ids that were used and are gone are not used again: account numbers are in tokens.
+        // Ids of deleted rows are not used again, because account numbers are in tokens.
         for number in 0..<3 {
             try runner.succeed("user", "add", "gone\(number)", "--inbox", "g\(number)@home.example", "--verified")
         }
@@ -139,14 +139,14 @@ import Testing
             try? FileManager.default.removeItem(at: data.appendingPathComponent(name))
         }
         try runner.fail("store", "restore", "nothing.db", status: 66, saying: "nothing.db: no such file")
-        // Damaged in the middle: it is not put in place.
+        // Damaged in the middle: it does not replace the database.
         var octets = try Data(contentsOf: copy)
         octets.replaceSubrange(4096..<octets.count, with: Data(repeating: 0x55, count: octets.count - 4096))
         try octets.write(to: runner.folder.appendingPathComponent("damaged.db"))
         let damaged = try runner.run(["store", "restore", "damaged.db"])
         #expect(damaged.status == 65 && damaged.errors.hasPrefix("postern: damaged.db: "), "\(damaged.errors)")
         #expect(!FileManager.default.fileExists(atPath: data.appendingPathComponent("postern.db").path))
-        // Another installation's keys.
+        // The keys of another installation.
         let other = try CommandRunner()
         try other.succeed("init", "--directory", "data", "--relay-domain", "relay.example")
         let keys = data.appendingPathComponent("postern.keys")
@@ -161,7 +161,7 @@ import Testing
 
     @Test func backup_interruptedOrThroughAPipe_leavesNoFileOfItsName() throws {
         let runner = try CommandRunner.initialised()
-        // What a killed process leaves: its number is free again.
+        // The files of a killed process, whose id is free again.
         let gone = try ManagedProcess.run("/bin/sh", ["-c", "echo $$"]).output.trimmingCharacters(in: .whitespacesAndNewlines)
         let left = runner.folder.appendingPathComponent("copy.db.incomplete-\(gone)")
         try Data("half".utf8).write(to: left)
@@ -223,7 +223,8 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: data.path).filter { $0.hasPrefix("postern.db") } == [])
     }
 
-    /// Whoever asked for a user by their inbox got a wrong "no", and `config check` found nothing wrong.
+    /// With an old key file, a search for a user by inbox would wrongly find nothing, so every
+    /// command must refuse it.
     @Test(arguments: [["seal"], ["index"], ["token"], ["seal", "index"]])
     func keyFile_fromBeforeARotation_isRefusedByEveryCommand(purposes: [String]) throws {
         let runner = try CommandRunner.initialised()
@@ -249,7 +250,7 @@ import Testing
         try runner.succeed("config", "check")
     }
 
-    /// The link was replaced by a file, and the file that it led to kept the old keys.
+    /// The link must stay, and its target get the new keys.
     @Test func keyFile_thatIsALink_isReplacedWhereItLeads() throws {
         let runner = try CommandRunner.initialised()
         let keys = runner.folder.appendingPathComponent("data/postern.keys")
@@ -262,7 +263,7 @@ import Testing
         #expect(try String(contentsOf: place, encoding: .utf8).contains("seal b active"))
         #expect(try FileManager.default.attributesOfItem(atPath: place.path)[.posixPermissions] as? NSNumber == 0o600)
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.deletingLastPathComponent().path) == ["real.keys"])
-        // A mark at the beginning, as some editors write it, is no key.
+        // A byte order mark, as some editors write it, is not a key.
         try (Data([0xEF, 0xBB, 0xBF]) + Data(contentsOf: place)).write(to: place)
         #expect(try runner.succeed("keys", "file", "show").contains("seal"))
         for (purpose, id) in [("token", "b"), ("seal", "a"), ("index", "z")] {
@@ -271,7 +272,7 @@ import Testing
         try runner.fail("keys", "signing", "retire", "NOPE", status: 66, saying: "there is no signing key NOPE")
     }
 
-    /// SQLite takes a file of such a name for its own, and removes it.
+    /// SQLite uses a file of such a name as its own, and deletes it.
     @Test(arguments: [
         "data/postern.db-journal", "./data/../data/postern.db-journal", "data/postern.db-wal", "data/postern.db-shm",
     ])
@@ -289,7 +290,7 @@ import Testing
         }
         let database = runner.folder.appendingPathComponent("data/postern.db")
         try Data().write(to: database)
-        try runner.fail("store", "backup", "copy.db", status: 69, saying: "the database holds nothing of Postern")
+        try runner.fail("store", "backup", "copy.db", status: 69, saying: "the database contains no tables of Postern")
         for end in ["", "-wal", "-shm"] { try? FileManager.default.removeItem(atPath: database.path + end) }
         try Data().write(to: runner.folder.appendingPathComponent("empty.db"))
         let restored = try runner.run(["store", "restore", "empty.db"])
@@ -301,7 +302,7 @@ import Testing
         let folder = FileManager.default.temporaryDirectory.appending(path: "postern-leftovers-\(UUID().uuidString)").path
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        // A process that has ended, and that this one has waited for.
+        // A process that has ended, and for which this one has waited.
         let ended = Process()
         ended.executableURL = URL(filePath: "/bin/true")
         try ended.run()
@@ -321,7 +322,7 @@ import Testing
         #expect(try left() == Set(names.dropFirst(3).dropLast()))
     }
 
-    /// Rotates twice, and everything reads as before.
+    /// Rotates twice, and everything can be read as before.
     private func rotates(_ runner: CommandRunner) throws {
         let keys = runner.folder.appendingPathComponent("data/postern.keys")
         let first = try String(contentsOf: keys, encoding: .utf8)
@@ -339,14 +340,14 @@ import Testing
         #expect(try runner.succeed("inbox", "show", "anna", "second@home.example", "--reveal").contains("second@home.example"))
         #expect(try runner.run(["inbox", "add", "anna", "anna@home.example"]).status == 73)
         #expect(try runner.succeed("audit").contains("keys.file.rotate"))
-        // With the former file nothing is written that the present one could not read.
+        // With the former key file, nothing is written that the present one could not read.
         try Data(first.utf8).write(to: keys)
         #expect(chmod(keys.path, 0o600) == 0)
         let stale = try runner.run(["user", "add", "late", "--inbox", "late@home.example"])
         #expect(stale.status == 78 && stale.errors.contains("the key file lacks seal key b"), "\(stale)")
         try Data(second.utf8).write(to: keys)
         #expect(chmod(keys.path, 0o600) == 0)
-        // In the background, and taken up again.
+        // In the background, and continued.
         try runner.succeed("keys", "file", "rotate", "seal", "--background")
         #expect(try String(contentsOf: keys, encoding: .utf8).contains("seal b old"))
         try runner.fail("keys", "file", "retire", "seal", "b", status: 64, saying: "--yes")
@@ -354,7 +355,7 @@ import Testing
         try runner.fail("keys", "file", "retire", "seal", "c", "--yes", status: 65, saying: "active")
         #expect(try runner.succeed("keys", "file", "rotate").contains("Removed the old seal key b"))
         #expect(try runner.succeed("user", "show", "anna", "--reveal").contains("Anna Quiet"))
-        // Tokens that are in other people's mail keep their key until it is retired.
+        // Tokens in other people's mail keep their key until it is retired.
         #expect(try runner.succeed("keys", "file", "rotate", "token").contains("keep verifying"))
         #expect(try String(contentsOf: keys, encoding: .utf8).contains("token a old"))
         try runner.succeed("keys", "file", "retire", "token", "a", "--yes")
@@ -365,7 +366,7 @@ import Testing
         let runner = try CommandRunner.initialised()
         _ = try Self.use(runner)
         try rotates(runner)
-        // Of what was there in the clear while it was made again, nothing is left in the files.
+        // Text that was in clear during the conversion is not left in the files.
         let data = runner.folder.appendingPathComponent("data")
         for name in try FileManager.default.contentsOfDirectory(atPath: data.path) where name.hasPrefix("postern.db") {
             let octets = try Data(contentsOf: data.appendingPathComponent(name))

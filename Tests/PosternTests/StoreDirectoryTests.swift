@@ -1,4 +1,4 @@
-// What the relay's directory asks of the store.
+// The relay's directory on the store.
 
 import Accounts
 import Foundation
@@ -21,7 +21,8 @@ import Testing
         return (runner, try Installation.open(flag: runner.configuration, environment: [:], now: 0))
     }
 
-    /// A stored address is kept for a year from the last mail that met it: a reply counts as that, what only looks does not.
+    /// A stored address is kept for a year after the last mail that used it: a reply counts, a
+    /// read-only lookup does not.
     @Test func storedAddress_repliedTo_isKeptAnotherYear() throws {
         let (runner, installation) = try Self.withAnAccount()
         defer { withExtendedLifetime(runner) { try? installation.close() } }
@@ -44,13 +45,14 @@ import Testing
         let relaying = StoreDirectory(store: store, counters: CounterBuffer(store.counters)) { 300 * Self.day }
         #expect(try relaying.storedAddress(token) == address)
         #expect(try expiry() == 666 * Self.day)
-        // One that has expired leads nowhere, and does not come back.
+        // An expired address is not found, and does not come back.
         let late = StoreDirectory(store: store, counters: CounterBuffer(store.counters)) { 667 * Self.day }
         #expect(try late.storedAddress(token) == nil)
         #expect(try expiry() == 666 * Self.day)
     }
 
-    /// A sender is found under what all return paths for it share; a directory that only looks writes nothing and finds its own.
+    /// A sender is found under the token that all its return paths share. A read-only directory
+    /// writes nothing, and finds its own tokens.
     @Test func storedSender_anyReturnPathForIt_isFound() throws {
         let (runner, installation) = try Self.withAnAccount()
         defer { try? installation.close() }
@@ -73,12 +75,13 @@ import Testing
         #expect(try relaying.store([new], account: account, day: 6, newPerDay: 0), "it does not count as an address of the day")
         #expect(try relaying.storedAddress(token(3)) == sender)
         #expect(try store.tokens.find(new.token, purpose: .returnPath, now: 1)?.expiresAt == 22 * Self.day)
-        // It goes with the user.
+        // It is deleted with the user.
         try runner.succeed("user", "remove", "u1", "--yes")
         #expect(try relaying.storedAddress(token(3)) == nil)
     }
 
-    /// What receivers report is what `status --dmarc` shows; what only looks, as `postern explain`, writes nothing.
+    /// `status --dmarc` shows the reports of receivers; a read-only run, as in `postern explain`,
+    /// writes nothing.
     @Test func aggregateReport_received_isStoredAndShown() throws {
         let runner = try CommandRunner.initialised()
         #expect(try runner.succeed("status", "--dmarc").contains("No report came"))

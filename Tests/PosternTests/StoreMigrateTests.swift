@@ -1,4 +1,4 @@
-// postern store migrate, and what every command says of a database that another program made.
+// postern store migrate, and the errors of every command for a database of another program.
 
 import Accounts
 import Database
@@ -36,7 +36,8 @@ import Testing
         #expect(try runner.succeed("store", "migrate", "--plan").contains("nothing to do"))
     }
 
-    /// A crash, a full disk or a wrong copy leaves such a file: a service that made a new schema in it refused all mail for good.
+    /// A crash, a full disk or a wrong copy leaves such a file. A service with a new schema in it
+    /// would refuse all mail permanently.
     @Test func emptyDatabase_anyCommand_saysToRestoreABackup() throws {
         let runner = try CommandRunner.initialised()
         let path = runner.folder.appendingPathComponent("data/postern.db").path
@@ -46,11 +47,11 @@ import Testing
             let result = try runner.run(command)
             #expect(
                 result.status == 69
-                    && (result.output + result.errors).contains("the database holds nothing of Postern: restore a backup"),
+                    && (result.output + result.errors).contains("the database contains no tables of Postern: restore a backup"),
                 "\(command)")
         }
         let report = try runner.run(["doctor"]).output
-        #expect(report.contains("holds nothing of Postern") && report.contains("restore the last backup"), "\(report)")
+        #expect(report.contains("contains no tables of Postern") && report.contains("restore the last backup"), "\(report)")
     }
 
     @Test(arguments: places) func storeOfAnotherEdit_anyCommand_saysToStartAgain(_ onServer: Bool) throws {

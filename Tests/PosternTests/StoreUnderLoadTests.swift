@@ -1,4 +1,4 @@
-// The database as a whole while others write to it, and when it is ended or refused in the middle.
+// The database as a whole while others write to it, and after an end or a refusal in the middle.
 
 import Database
 import Accounts
@@ -15,7 +15,7 @@ import Testing
     private static let mayMount = (try? ManagedProcess.run("/usr/bin/unshare", ["-m", "true"]))?.status == 0
     private static let change = Change(actor: "test", now: 1_790_000_000)
 
-    /// An installation with something in most tables.
+    /// An installation with rows in most tables.
     private static func installed() throws -> CommandRunner {
         let runner = try CommandRunner.initialised()
         try runner.succeed("team", "add", "juice", "--name", "The Juice Company")
@@ -32,7 +32,7 @@ import Testing
         try Installation.open(flag: runner.configuration, environment: [:], now: change.now)
     }
 
-    /// Every row of every table, those of one table in the order of their numbers.
+    /// Every row of every table, in the order of their numbers.
     private static func rows(_ database: any Database, tables: [String]) throws -> [String: [String]] {
         try tables.reduce(into: [:]) { all, table in
             all[table] = try database.rows("SELECT * FROM \(raw: table)").map { row in
@@ -46,7 +46,8 @@ import Testing
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name", String.self)
     }
 
-    /// Adds users from a thread of its own while `body` runs, one at least before it and one after; how many.
+    /// Adds users from a separate thread while `body` runs, at least one before it and one after
+    /// it; returns how many.
     private static func whileUsersAreAdded(_ store: Store, _ body: () throws -> Void) throws -> Int {
         let isOver = Mutex(false)
         let (first, end) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -75,8 +76,8 @@ import Testing
         return try result.withLock { try $0.get() }
     }
 
-    /// What is in a copy that was made while others wrote is what was there at one moment: whole users, and none that came before
-    /// is missing.
+    /// A copy that was made during writes has the state of one moment: whole users, and no earlier
+    /// one is missing.
     private static func expectOneMoment(_ copied: any Database, of original: any Database, tables: [String]) throws {
         let (was, isThere) = (try rows(original, tables: tables), try rows(copied, tables: tables))
         for table in tables where table != "settings" && table != "service_status" {
@@ -135,13 +136,13 @@ import Testing
         #expect(count >= 2)
         let copy = try DatabaseLocation(url, path: "", at: "").open()
         defer { try? copy.close() }
-        // The history of migrations is the target's own.
+        // The target has its own history of migrations.
         let tables = try Self.tables(installation.store.database).filter { $0 != "schema_migrations" }
         try Self.expectOneMoment(copy, of: installation.store.database, tables: tables)
     }
 
-    /// A process that is killed while it moves the log into the database's file: whole rows are there, and it can be gone on
-    /// with.
+    /// A process that is killed while it moves the log into the database's file leaves whole rows,
+    /// and the import can be continued.
     @Test func import_killedInCheckpoint_canBeRepeated() throws {
         let runner = try Self.installed()
         let database = runner.folder.appendingPathComponent("data/postern.db").path
@@ -155,13 +156,13 @@ import Testing
             let start = size()
             let process = try ManagedProcess(
                 CommandRunner.executable.path, ["import", file, "--config", runner.configuration], directory: runner.folder.path)
-            // The file grows in a checkpoint alone.
+            // The file grows only in a checkpoint.
             let deadline = ContinuousClock.now + .seconds(60)
             while size() == start, process.isRunning { try #require(ContinuousClock.now < deadline, "no checkpoint") }
             if process.isRunning { kills += 1 }
             process.signal(SIGKILL)
             _ = try process.waitForExit()
-            // It looks through the whole file.
+            // The backup checks the whole file.
             try runner.succeed("store", "backup", "copy\(kills)-\(UInt32.random(in: 0 ... .max)).db")
             let installation = try Self.installation(runner)
             defer { try? installation.close() }
@@ -176,7 +177,7 @@ import Testing
         #expect(try runner.succeed("user", "list").split(separator: "\n").count == count + 1)
     }
 
-    /// Every command says what is the matter with the file system, and a service does not begin.
+    /// Every command names the problem of the file system, and a service does not start.
     @Test(
         .enabled(if: mayMount, "a file system is mounted, which is not allowed here"),
         arguments: [["team", "list"], ["serve"], ["store", "backup", "x.db"]])

@@ -1,11 +1,12 @@
-// Signing in at a running `postern serve` by an OpenID provider that others wrote, as a person does in a browser.
+// Signing in at a running `postern serve` with an OpenID provider of another project, as a person
+// does in a browser.
 
 import Foundation
 import PostfixHarness
 import TestSupport
 import Testing
 
-/// LemonLDAP::NG of Debian with its users for trying it out, on a port of this machine.
+/// LemonLDAP::NG of Debian with its demonstration users, on a port of this machine.
 private final class LemonLDAP {
     static let program = "/usr/bin/starman"
     static let portal = "/usr/share/lemonldap-ng/portal/htdocs/index.psgi"
@@ -18,7 +19,7 @@ private final class LemonLDAP {
     let secret = "a secret/+ of ours"
     private let process: ManagedProcess
 
-    /// - Parameter redirectURI: where users go back to.
+    /// - Parameter redirectURI: the URI to which users return.
     init(folder: URL, redirectURI: String) throws {
         let port = try FreePort.next()
         issuer = "http://localhost:\(port)/"
@@ -104,7 +105,7 @@ struct UpstreamProviderTests {
             "sign_in.upstream.name=The Directory", "sign_in.upstream.addresses=all",
         ]
         let serve = { ["serve", "--config", runner.configuration] + settings.flatMap { ["--set", $0] } }
-        // A secret that others can read is none.
+        // A secret that other users can read is refused.
         try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: secret.path)
         let refused = try ManagedProcess.run(CommandRunner.executable.path, serve())
         #expect(refused.status == 78 && refused.output.contains("sign_in.upstream.secret_file"), "\(refused.output)")

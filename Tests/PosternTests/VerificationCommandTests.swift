@@ -1,4 +1,4 @@
-// postern inbox add, verify and confirm --code, with a mail server behind them.
+// postern inbox add, verify and confirm --code, with a mail server.
 
 import Foundation
 import PostfixHarness

@@ -34,7 +34,7 @@ import Testing
         #expect(try runner.run(["verify", "attestation"], input: line(1, counter: 2)).status == 65)
     }
 
-    /// All of a line was read into memory, however long it was: without an end there was none.
+    /// A line must not be read into memory in full, because it may have no end.
     @Test func batch_lineTooLong_isAnsweredWithError() throws {
         let runner = try CommandRunner()
         let long = String(repeating: "a", count: 3_000_000)
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    /// It trapped.
+    /// It must not trap.
     @Test func batch_outputNotWritable_ends() throws {
         let runner = try CommandRunner()
         let (input, errors) = (runner.folder.appendingPathComponent("in"), runner.folder.appendingPathComponent("errors"))

@@ -1,4 +1,4 @@
-// postern verify message: as a program asks it, one message or many.
+// postern verify message for programs: one message or many.
 
 import Foundation
 import TestSupport

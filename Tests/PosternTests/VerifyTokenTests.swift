@@ -9,7 +9,8 @@ import Testing
     private static let vectors = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("SignInTests/Vectors")
 
-    /// An answer of a batch. Claims are left alone: they may hold numbers that Foundation cannot (1e400).
+    /// A response of a batch. Claims are not decoded, because they may contain numbers that
+    /// Foundation cannot read (1e400).
     private struct Response: Decodable {
         let id: String
         let valid: Bool
@@ -31,7 +32,7 @@ import Testing
         try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any])
     }
 
-    /// A valid token's question.
+    /// The request with a valid token.
     private func valid(_ name: String = "valid/es256") throws -> [String: Any] {
         let text = try String(contentsOf: Self.vectors.appendingPathComponent("valid.jsonl"), encoding: .utf8)
         return try #require(try text.split(separator: "\n").map { try object($0) }.first { $0["id"] as? String == name })
@@ -134,7 +135,7 @@ import Testing
         let arguments = ["verify", "token", "--aud", "com.example.juice", "--nonce", "n-0S6_WzA2Mj", "--now", "1790000000"]
         let verified = try runner.run(arguments, input: token)
         #expect(verified.status == 0, "\(verified.output)\(verified.errors)")
-        // An edited file counts at once for anyone who looks again.
+        // An edited file is used at the next read.
         try Data("{\"keys\":[]}".utf8).write(to: jwks)
         let unavailable = try runner.run(arguments, input: token)
         #expect(unavailable.status == 75)

@@ -1,28 +1,31 @@
-// A private PostgreSQL in a temporary folder: started with the first test that needs one, ended with the process.
+// A private PostgreSQL in a temporary folder: started by the first test that needs it, ended with
+// the process.
 
 import Concurrency
 import Foundation
 
-/// A server of one's own on a unix socket, without a network port.
+/// A separate server on a unix socket, without a network port.
 package final class PostgresServer: @unchecked Sendable {
     package struct Failure: Error, CustomStringConvertible { package let description: String }
 
-    /// Holds the socket, the server's log and, unless they were put elsewhere, the data. Removed at the end.
+    /// Contains the socket, the server's log and, unless another folder is given, the data. Deleted
+    /// at the end.
     package let folder: URL
     private let data: String
     /// Further settings, `name=value`.
     private let settings: [String]
-    /// On 127.0.0.1; nil where it listens on its socket alone.
+    /// On 127.0.0.1; nil if it listens only on its socket.
     package private(set) var port: UInt16?
     private let binaries: String
     private let account: String?
     private let lock = NSLock()
-    /// The guardian, and our end of the pipe (a pair of sockets) that it reads.
+    /// The guardian process, and our end of the pipe (a pair of sockets) that it reads.
     private var running: (end: Monitor<Int32?>, pipe: Int32)?
 
-    /// Runs the server and ends it by the signal that a line of standard input names. The end of the input, which is the end of
-    /// this process however it came about, ends the server at once and removes the folder. (A signal at the parent's death would
-    /// come when the *thread* ends that started the server, and those of a pool do so at any time.)
+    /// Runs the server, and ends it with the signal that a line of standard input names. The end of
+    /// the input means that this process ended in any way; it ends the server at once and deletes
+    /// the folder. (A parent-death signal would come when the *thread* that started the server
+    /// ends, and threads of a pool may end at any time.)
     private static let guardian = """
         exec 3<&0
         folder=$1; shift
@@ -43,7 +46,7 @@ package final class PostgresServer: @unchecked Sendable {
         exit $status
         """
 
-    /// One for all tests of the process; nil where PostgreSQL's server is not installed.
+    /// One for all tests of the process; nil if PostgreSQL's server is not installed.
     package static let shared: PostgresServer? = {
         guard let binaries = installed else { return nil }
         let server = try? PostgresServer(binaries: binaries)
@@ -60,15 +63,16 @@ package final class PostgresServer: @unchecked Sendable {
         return FileManager.default.isExecutableFile(atPath: folder + "/postgres") ? folder : nil
     }
 
-    /// Makes a database cluster and starts its server.
+    /// Creates a database cluster and starts its server.
     /// - Parameters:
-    ///   - tls: certificate and key (PEM) to listen with on a port of loopback, beside the socket.
-    ///   - data: folder of the data, which stays; where it is there already, what is in it is used. Nil: within `folder`.
-    ///   - settings: of the server, `name=value`.
+    ///   - tls: certificate and key (PEM) for a port on loopback, in addition to the socket.
+    ///   - data: folder of the data, which is kept; existing data is used. Nil for a folder within
+    ///     `folder`.
+    ///   - settings: settings of the server, `name=value`.
     package init(
         binaries: String, tls: (certificate: String, key: String)? = nil, data: String? = nil, settings: [String] = []
     ) throws {
-        // Short: a path to a socket has 107 octets at most.
+        // Short, because the path of a socket has at most 107 octets.
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("pg-\(UUID().uuidString.prefix(8))")
         self.binaries = binaries
         // PostgreSQL does not run as root.
@@ -135,7 +139,7 @@ package final class PostgresServer: @unchecked Sendable {
         return UInt16(bigEndian: address.sin_port)
     }
 
-    /// Starts the server, or starts it again after `stop`; returns when it takes connections.
+    /// Starts the server, or starts it again after `stop`; returns when it accepts connections.
     package func start() throws {
         let words = command(
             "postgres", guarded: true,
@@ -144,7 +148,7 @@ package final class PostgresServer: @unchecked Sendable {
                 "\(port ?? 5432)",
                 "-c", "ssl=\(port == nil ? "off" : "on")", "-c", "max_connections=500",
                 "-c", "fsync=off", "-c", "shared_buffers=64MB", "-c", "max_locks_per_transaction=256",
-                // Where these run out, a lock on a row becomes one on its table, because of other tests.
+                // If these are used up by other tests, a lock on a row becomes one on its table.
                 "-c", "max_pred_locks_per_transaction=256",
             ] + settings.flatMap { ["-c", $0] })
         let log = folder.appendingPathComponent("server.log")
@@ -171,7 +175,7 @@ package final class PostgresServer: @unchecked Sendable {
             end.with { $0 = status }
         }
         lock.withLock { running = (end, ends[1]) }
-        // pg_isready says when; asked again and again, as there is nothing to wait on.
+        // pg_isready reports it; called repeatedly, because there is nothing to wait on.
         for _ in 0..<600 {
             if (try? run("pg_isready", ["-q", "-h", folder.path, "-p", "\(port ?? 5432)", "-U", "postern", "-d", "postgres"]))
                 != nil
@@ -184,12 +188,13 @@ package final class PostgresServer: @unchecked Sendable {
         throw Failure(description: "PostgreSQL did not start: \((try? String(contentsOf: log, encoding: .utf8)) ?? "")")
     }
 
-    /// Ends the server: sessions are cut (fast), or everything at once as in a crash (immediate).
+    /// Ends the server: its sessions are cut (fast), or everything ends at once as in a crash
+    /// (immediate).
     package func stop(immediately: Bool = false) {
         end(saying: immediately ? "QUIT\n" : "INT\n")
     }
 
-    /// What happens to the server when this process is killed: no one holds the pipe any more.
+    /// The effect of a kill of this process on the server: no process has the pipe open.
     package func abandon() { end(saying: "") }
 
     private func end(saying line: String) {
@@ -203,7 +208,7 @@ package final class PostgresServer: @unchecked Sendable {
         _ = running.end.wait(atMost: nil) { $0 != nil }
     }
 
-    /// Ends the server and deletes its folder, and with it the data, unless these were given a folder of their own.
+    /// Ends the server and deletes its folder with the data, unless the data has a separate folder.
     package func remove() {
         stop(immediately: true)
         try? FileManager.default.removeItem(at: folder)
@@ -211,7 +216,7 @@ package final class PostgresServer: @unchecked Sendable {
 
     deinit { remove() }
 
-    /// A URL of its own empty schema.
+    /// A URL of a new empty schema.
     package func url(schema: String, user: String = "postern") throws -> String {
         try run(
             "psql",
@@ -222,12 +227,12 @@ package final class PostgresServer: @unchecked Sendable {
         return url(of: schema, user: user)
     }
 
-    /// The URL of a schema, whether it is there or not.
+    /// The URL of a schema, which need not exist.
     package func url(of schema: String, user: String = "postern") -> String {
         "postgresql://\(user)@\(host)/postgres?options=-csearch_path%3D\(schema)"
     }
 
-    /// The SQL that makes a schema with all that is in it, without psql's own commands.
+    /// The SQL that creates a schema with all its content, without psql's own commands.
     package func dump(schema: String) throws -> String {
         let text = try run(
             "pg_dump",
@@ -238,7 +243,7 @@ package final class PostgresServer: @unchecked Sendable {
         return text.split(separator: "\n").filter { !$0.hasPrefix("\\") && !$0.hasPrefix("--") }.joined(separator: "\n")
     }
 
-    /// Runs SQL as the superuser, in one transaction, and gives what psql prints, unaligned.
+    /// Runs SQL as the superuser, in one transaction, and returns psql's unaligned output.
     @discardableResult
     package func psql(_ sql: String, database: String = "postgres") throws -> String {
         try run(

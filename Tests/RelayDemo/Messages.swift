@@ -1,4 +1,4 @@
-// The mail of the story: what a shop's server and a person's mail program write.
+// The mail of the demonstration, as a shop's server and a person's mail program write it.
 
 import Foundation
 
@@ -49,7 +49,7 @@ enum Messages {
         """
     }
 
-    /// An answer as a mail program writes it: with the inbox in From, signature and quotation.
+    /// A reply as a mail program writes it: with the inbox in From, signature and quotation.
     static func answer(from inbox: String, to reverse: String, repliesTo id: String) -> String {
         """
         Received: from [192.168.1.23] (anna-laptop.home.example [203.0.113.77]) by smtp.home.example with ESMTPSA; Sat, 21 Nov 2026 09:00:00 +0000

@@ -1,4 +1,4 @@
-// The steps of the demonstration, and what must be true after each.
+// The steps of the demonstration, and the conditions that must be true after each.
 
 import DemoSupport
 import Foundation
@@ -21,7 +21,7 @@ final class Story {
         Terminal.title("Postern: a private-email relay beside Postfix")
         Terminal.say("Starting a private Postfix, a name server, a sink for outgoing mail and postern serve, all on loopback…")
         var options = RelayFixture.Options()
-        // Both sides send from this machine: SPF says that they may.
+        // Both sides send from this machine, and SPF allows it.
         options.zone = """
             {"juice.example": {"TXT": ["v=spf1 ip4:127.0.0.1 -all"]}, "home.example": {"TXT": ["v=spf1 ip4:127.0.0.1 -all"]},
              "stranger.example": {"TXT": ["v=spf1 ip4:127.0.0.1 -all"]}}
@@ -98,7 +98,7 @@ final class Story {
     }
 
     private func bounce() throws {
-        Terminal.title("4. The inbox refuses, and the bounce names nobody")
+        Terminal.title("4. The inbox refuses, and the bounce names no one")
         var behaviour = SinkBehaviour()
         behaviour.refusedRecipients = ["<\(Self.inbox)>": "550 5.1.1 <\(Self.inbox)>: no such user at mx.home.example"]
         fixture.sink.set(behaviour)
@@ -122,7 +122,7 @@ final class Story {
         try refused(from: "orders@juice.example", to: relayAddress, "550 5.2.1")
         try fixture.run(["address", "on", relayAddress])
 
-        Terminal.title("6. A sender that nobody registered")
+        Terminal.title("6. A sender that no team registered")
         try refused(from: "spam@stranger.example", to: relayAddress, "550 5.7.1")
 
         Terminal.title("7. An address that does not exist")
@@ -159,7 +159,8 @@ final class Story {
         Terminal.say(isRight ? Terminal.styled("✓ ", .good) + what : Terminal.styled("✗ not so: \(what)", .bad))
     }
 
-    /// What the team receives holds nothing of the inbox, of Anna's machine, or of any reverse address.
+    /// The message to the team contains nothing of the inbox, of Anna's machine, or of any reverse
+    /// address.
     private func checkNothingLeaks(_ message: SinkMessage) {
         let readable = Letter(message).everything
         let forbidden = [

@@ -1,4 +1,5 @@
-// `make demo`: the relay through a real Postfix, told as a story. Ends with 0 only if every step came out right.
+// `make demo`: the relay through a real Postfix, step by step. The exit status is 0 only if every
+// step succeeded.
 
 import DemoSupport
 import Foundation

@@ -1,4 +1,4 @@
-// The story as Chromium plays it, and what must be true after each step.
+// The steps that Chromium performs, and the conditions that must be true after each.
 
 import DemoSupport
 import Foundation
@@ -85,7 +85,7 @@ final class SignInStory {
         try browser.open(stage.juice)
         try browser.click("#out")
         check("signed out of both, and back at the app", try browser.arrives(at: stage.juice + "/"))
-        // Nothing is typed: the browser offers the passkey where the address would be.
+        // No address is typed: the browser offers the passkey in its place.
         try browser.open(stage.juice + "/sign-in")
         check("one click is left", try browser.shows(".lead", "You have used it before."))
         try browser.click("[value=continue]")

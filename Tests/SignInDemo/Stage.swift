@@ -1,4 +1,4 @@
-// What the demonstration happens on: Postfix, Postern with its sign-in page, and an app.
+// The parts of the demonstration: Postfix, Postern with its sign-in page, and an app.
 
 import DemoSupport
 import Foundation
@@ -8,7 +8,8 @@ import RelayHarness
 final class Stage: @unchecked Sendable {
     let fixture: RelayFixture
     let app: ManagedProcess
-    /// Where browsers reach Postern and the app. By name: passkeys belong to a name.
+    /// The addresses of Postern and the app for browsers. By name, because passkeys belong to a
+    /// name.
     let postern: String
     let juice: String
 
@@ -32,7 +33,7 @@ final class Stage: @unchecked Sendable {
         try fixture.addTeam("juice", name: "The Juice Company", source: "juice.example")
         try fixture.run(["app", "add", "juice", client, "--redirect-uri", juice + "/back"])
         try fixture.run(["app", "redirect", "add", "juice", client, juice + "/", "--after-sign-out"])
-        // The secret is a line of its own, and what to do with it another.
+        // One line is the secret, and another one explains its use.
         let issued = try fixture.run(["app", "secret", "issue", "juice", client]).split(whereSeparator: \.isNewline)
         guard let secret = issued.first(where: { !$0.contains(" ") }) else { throw HarnessError("there is no secret") }
         let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("app.py").path
@@ -50,7 +51,7 @@ final class Stage: @unchecked Sendable {
         fixture.stop()
     }
 
-    /// The one of `make test-tools`, which has Authlib.
+    /// The Python of `make test-tools`, which has Authlib.
     private static func python() throws -> String {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
@@ -69,7 +70,7 @@ final class Stage: @unchecked Sendable {
         Terminal.say("Your own page is \(postern)/me. Ctrl-C ends everything.")
     }
 
-    /// Prints each message that arrives anywhere.
+    /// Prints each message that arrives.
     func readMailAloud() {
         var count = 0
         while let messages = try? fixture.sink.wait(for: count + 1, seconds: 31_536_000, where: { _ in true }) {

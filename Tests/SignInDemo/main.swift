@@ -1,5 +1,6 @@
-// `make demo-sign-in`: an app whose users sign in with Postern. With AUTO=1 Chromium plays the user, and the program ends with 0
-// only if every step came out right; without, a person does, and it runs until it is interrupted.
+// `make demo-sign-in`: an app whose users sign in with Postern. With AUTO=1 Chromium acts as the
+// user, and the exit status is 0 only if every step succeeded. Without it a person does, and the
+// program runs until it is interrupted.
 
 import DemoSupport
 import Foundation
@@ -12,7 +13,7 @@ do {
         let story = SignInStory(stage)
         defer { stage.end() }
         do { try story.tell() } catch {
-            // What the app has to say is not seen otherwise.
+            // Otherwise the app's output would not be visible.
             Terminal.line(stage.app.output)
             throw error
         }
@@ -20,7 +21,7 @@ do {
         exit(story.failures == 0 ? 0 : 1)
     }
     stage.invite()
-    // Ctrl-C ends everything that was started.
+    // Ctrl-C ends all processes that were started.
     signal(SIGINT, SIG_IGN)
     signal(SIGTERM, SIG_IGN)
     let ends = [SIGINT, SIGTERM].map { number in

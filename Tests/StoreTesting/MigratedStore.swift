@@ -26,13 +26,15 @@ package enum MigratedStore {
         try? FileManager.default.removeItem(at: URL(fileURLWithPath: path).deletingLastPathComponent())
     }
 
-    /// A new file at `path`. Its writers wait for each other as long as a machine with much to do may need.
+    /// A new file at `path`. Its writers wait for each other for as long as a busy machine may
+    /// need.
     package static func sqlite(at path: String, busyTimeout: Double = 60) throws -> SQLiteDatabase {
         try FileManager.default.copyItem(atPath: file.get(), toPath: path)
         return try SQLiteDatabase(path: path, busyTimeout: busyTimeout)
     }
 
-    /// What makes a migrated schema on the shared server, in which `schemaName` is its name.
+    /// The script that creates a migrated schema on the shared server, with `schemaName` as its
+    /// name.
     private static let script: Result<String, any Error>? = PostgresServer.shared.map { server in
         Result { try dump(server) }
     }

@@ -1,4 +1,4 @@
-// The relay's accounts by the numbers that rows have.
+// The relay's accounts by row numbers.
 
 import Accounts
 import Database

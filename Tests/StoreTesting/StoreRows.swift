@@ -1,4 +1,4 @@
-// Everything that an SQLite store holds, to see whether something changed it.
+// The whole content of an SQLite store, to check whether something changed it.
 
 import Database
 

@@ -1,4 +1,4 @@
-// What was asked of a user, as they see it, and their objection, on both engines.
+// The extra checks of a user as the user sees them, and the user's objections, on both engines.
 
 import Accounts
 import Database
@@ -19,7 +19,7 @@ import Testing
         let checks = try persons.checks(account: account)
         #expect(checks.map(\.decisionID) == ["rd_2", "rd_1"])
         #expect(checks.map(\.end) == [.open, .passed] && checks[1].challenges == ["email_code", "human_check"])
-        // Only what was asked of this account can be objected to.
+        // A user can object only to checks of the user's own account.
         try test.inner.user("u2")
         let other = try test.account("u2")
         for (number, id) in [(account, "rd_0"), (account, "rd_9"), (other, "rd_1")] {
@@ -30,7 +30,7 @@ import Testing
         #expect(try persons.checks(account: account).map(\.objectedAt) == [nil, TestStore.now])
         let audit = try test.inner.store.audit.page(action: "decision.object", limit: 10).rows
         #expect(audit.map(\.detail) == ["rd_1"])
-        // They go with the decision.
+        // Objections are deleted with their decision.
         _ = try test.inner.store.decisions.deleteExpired(before: TestStore.now + 1)
         let left: Int64? = try test.inner.database.value("SELECT COUNT(*) FROM decision_objections")
         #expect(left == 0)

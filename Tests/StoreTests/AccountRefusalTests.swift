@@ -1,4 +1,4 @@
-// What users are told of mail that did not come through, and whom they block, on both engines.
+// The refused mail that users see, and the senders that they block, on both engines.
 
 import Accounts
 import Database
@@ -34,7 +34,7 @@ import Testing
             try Self.refused("a@spam.example", account, at: TestStore.now - 95 * Self.day),
             try Self.refused("x@juice.example", account, .forwardingOff, isRegistered: true),
             try Self.refused("x@juice.example", account, .dkimFailed, isRegistered: true),
-            // The sender tries again: nothing that the user could do.
+            // The sender tries again, so the user need not act.
             try Self.refused("x@juice.example", account, .authenticationTrouble),
             try Self.refused("x@juice.example", 999_999),
         ])
@@ -44,12 +44,12 @@ import Testing
         #expect(spam.kind == .stranger && spam.domain == "spam.example" && spam.lastAt == TestStore.now + 5)
         #expect([spam.week, spam.month, spam.quarter] == [3, 4, 5])
         #expect(told.map(\.kind) == [.stranger, .forwardingOff, .unproved])
-        // Kept for as long as the page shows it.
+        // Kept for as long as the page shows them.
         #expect(try test.store.persons.deleteRefusals(now: TestStore.now) == 1)
         #expect(try test.store.persons.deleteRefusals(now: TestStore.now + 91 * Self.day) == 5)
     }
 
-    /// A sender names any number of domains: the rows of an account and day stay few.
+    /// A sender may name any number of domains, but the rows for an account and day stay few.
     @Test(arguments: Engine.all) func refusals_manyDomainsInOneDay_fillFewRows(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("anna")

@@ -1,4 +1,5 @@
-// What users do with an address of theirs: another one in its place, and forwarding that switches by itself.
+// A user's changes of an address: its replacement, and switches of forwarding at a time or after a
+// number of messages.
 
 import Accounts
 import Database
@@ -28,7 +29,7 @@ import Testing
         #expect(try test.store.addresses.current(account: old.account.number)?.address == new)
         #expect(try test.store.addresses.address(old.address).retiredAt == TestStore.now)
         #expect(try Self.told(test) == ["email-enabled \(new.wireForm)"])
-        // One that is off stays off, and no one is told that it is on.
+        // Forwarding that is off stays off, and no endpoint gets an event that it is on.
         try test.store.addresses.setForwarding(new, on: false, TestStore.change)
         let third = try test.store.addresses.replace(account: old.account.number, TestStore.change)
         #expect(try test.store.addresses.address(third).isForwardingOn == false)
@@ -54,7 +55,7 @@ import Testing
         try addresses.switchDue(now: TestStore.now + 10)
         try addresses.switchDue(now: TestStore.now + 20)
         #expect(try !isOn() && Self.told(test) == ["email-disabled \(address.address.wireForm)"])
-        // Off until a day; whoever switches by hand before it has had the last word.
+        // Off until a day; a manual switch before that day has priority.
         try addresses.switchForwarding(account: account, at: TestStore.now + 30, TestStore.change)
         try addresses.setForwarding(address.address, on: true, TestStore.change)
         try addresses.switchDue(now: TestStore.now + 40)
@@ -63,7 +64,7 @@ import Testing
         try addresses.switchForwarding(account: account, at: nil, TestStore.change)
         try addresses.switchDue(now: TestStore.now + 60)
         #expect(try isOn())
-        // One of a team that was removed holds up no other.
+        // An address of a removed team does not block others.
         try addresses.switchForwarding(account: account, at: TestStore.now + 70, TestStore.change)
         try test.store.teams.remove("juice", TestStore.change)
         try addresses.switchDue(now: TestStore.now + 70)
@@ -80,7 +81,7 @@ import Testing
             try buffer.flush()
             try addresses.endCounted(accounts: buffer.takeForwarded(), now: TestStore.now)
         }
-        // What came before does not count, nor does what the user wrote.
+        // Earlier messages do not count, nor do the user's own.
         try forward(5)
         try addresses.switchForwarding(account: account, at: nil, after: 3, TestStore.change)
         try forward(2)
@@ -92,11 +93,11 @@ import Testing
         try forward(1, day: TestStore.today + 1)
         #expect(try !isOn() && left() == nil)
         #expect(try Self.told(test) == ["email-disabled \(address.address.wireForm)"])
-        // On again by hand, for good.
+        // Switched on manually: it stays on.
         try addresses.setForwarding(address.address, on: true, TestStore.change)
         try forward(5)
         #expect(try isOn())
-        // Taken back before; and of a host that was killed the hourly look finds it.
+        // Cancelled before it took effect. If its host was killed, the hourly check finds it.
         try addresses.switchForwarding(account: account, at: nil, after: 1, TestStore.change)
         try addresses.switchForwarding(account: account, at: nil, TestStore.change)
         try forward(2)

@@ -1,4 +1,4 @@
-// The threads of each kind of blocking work, and that none waits for another.
+// The threads of each kind of blocking work: no kind waits for another.
 
 import Concurrency
 import Database
@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct BlockingPoolTests {
-    /// Holds every thread of one kind, with one more call that waits for them.
+    /// Blocks every thread of one kind, with one more call that waits for them.
     @Test(.timeLimit(.minutes(1)), arguments: BlockingWork.allCases)
     func run_everyThreadOfOneKindIsHeld_theOthersAnswer(_ held: BlockingWork) async throws {
         let pools = BlockingWork.allCases.map { (work: $0, pool: BlockingPool($0)) }

@@ -1,4 +1,4 @@
-// Codes and passkeys in the store, and answers to apps that ask at the same time, on both engines.
+// Codes and passkeys in the store, and concurrent responses to apps, on both engines.
 
 import Accounts
 import Database
@@ -39,12 +39,12 @@ import WebAuthn
         #expect(try page.signIn(code: wrong(code), browser: "mine", replacing: nil, now: Self.now) == nil)
         let session = try #require(try page.signIn(code: code, browser: "mine", replacing: nil, now: Self.now))
         #expect(try page.session(session, now: Self.now)?.userID == "anna")
-        // Its answer may have been lost.
+        // The first response may have been lost.
         #expect(try page.signIn(code: code, browser: "mine", replacing: session, now: Self.now + 59) == session)
         #expect(try page.signIn(code: code, browser: "mine", replacing: session, now: Self.now + 60) == nil)
     }
 
-    /// Codes that were asked for beforehand went on being good after the tries of the day were used up.
+    /// Codes requested earlier must not be valid after the tries of the day are used up.
     @Test(arguments: Engine.all) func code_manyCodesAndGuesses_allowsTenTriesADay(_ engine: Engine) async throws {
         let test = try anna(engine)
         let page = test.store.page
@@ -66,7 +66,7 @@ import WebAuthn
         #expect(try page.signIn(code: fresh, browser: "b4", replacing: nil, now: later) != nil)
     }
 
-    /// The same for someone who is no user yet: the tries are those of the inbox.
+    /// For a person who is not a user yet, the tries are those of the inbox.
     @Test(arguments: Engine.all) func signUpCode_manyGuesses_allowsTenTriesADay(_ engine: Engine) async throws {
         let test = try anna(engine)
         let (page, inbox, rules) = (test.store.page, try TestStore.inbox("new@home.example"), SignUpRules(.open))
@@ -89,7 +89,7 @@ import WebAuthn
         #expect(try page.signIn(code: code, browser: "b2", signUp: sealed, replacing: nil, now: Self.now) == nil)
         let later = Self.now + 86_400
         let fresh = try asked("b3", at: later)
-        // Another inbox's seal, another browser's, and none.
+        // The seal of another inbox, the seal of another browser, and none.
         let foreign = try page.sealSignUp(try TestStore.inbox("anna@home.example"), browser: "b3", now: later)
         for other in [foreign, sealed, nil] {
             #expect(try page.signIn(code: fresh.code, browser: "b3", signUp: other, replacing: nil, now: later) == nil)
@@ -101,7 +101,8 @@ import WebAuthn
         #expect(try page.signIn(code: fresh.code, browser: "b3", signUp: fresh.sealed, replacing: nil, now: later + 60) == nil)
     }
 
-    /// An hour of guesses from everywhere: who knows the link, or the browser, signs in meanwhile.
+    /// An hour of guesses from many networks: a user with the link, or in a known browser, can
+    /// still sign in.
     @Test func tenThousandWrongCodes_ofManyBrowsers_leaveUsersTheirLink() throws {
         let test = try anna(.sqlite)
         let page = test.store.page
@@ -196,7 +197,7 @@ import WebAuthn
         #expect(isSession(try signIn(test, made, challenge: challenge)))
         let known = try #require(try passkeys.passkeys(user: "anna").first)
         #expect(known.name == "Phone" && known.lastUsedAt == Self.now && !known.isBackedUp)
-        // The same challenge again, the same count again, a lower one, and a challenge that is too old.
+        // The same challenge again, the same count again, a lower count, and an expired challenge.
         made.signCount = 3
         #expect(!isSession(try signIn(test, made, challenge: challenge)))
         for count in [2, 1, 0] as [UInt32] {
@@ -275,7 +276,7 @@ import WebAuthn
         return (identifier, response)
     }
 
-    /// The consents of the others stayed, although their answers went nowhere.
+    /// Only the response that is used gives a consent; the others must not leave one.
     @Test(arguments: Engine.all) func authorization_manyAnswersToOneRequest_consentsOnce(_ engine: Engine) async throws {
         let test = try anna(engine)
         let (identifier, response) = try identifier(test)
@@ -320,7 +321,7 @@ import WebAuthn
         #expect(try test.store.provider.userInfo(accessToken: tokens[0], now: Self.now) == nil)
     }
 
-    /// How a user signed in was kept, and was not in what they take away.
+    /// The export includes the method of each sign-in.
     @Test(arguments: Engine.all) func userExport_signInMethod_isIncluded(_ engine: Engine) throws {
         let test = try anna(engine)
         let client = try #require(try test.store.clients.client("com.juice"))

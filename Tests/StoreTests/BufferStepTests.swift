@@ -1,4 +1,4 @@
-// What gathers in memory is written in steps, each once: counts and refusals.
+// Counts and refusals collected in memory: written in steps, each once.
 
 import Accounts
 import Database
@@ -9,7 +9,8 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct BufferStepTests {
-    /// After trouble of the store all that had gathered was written in one transaction, for which mail waited.
+    /// After an outage the collected counts are many. One transaction for all of them would delay
+    /// mail.
     @Test(arguments: Engine.all) func counterBuffer_stepFails_repeatsOnlyThatStep(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
@@ -21,7 +22,7 @@ import Testing
                 count += 1
                 return count
             }
-            // The second step was written, and whoever wrote it does not know.
+            // The second step was committed, but its writer gets an error.
             if count == 2 { throw StoreFailure.temporary(.busy, "a test") }
         }
         let buffer = CounterBuffer(Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"]).counters)
@@ -30,12 +31,12 @@ import Testing
         try buffer.flush()
         try buffer.flush()
         let counts = try test.store.counters.counters(account: account, since: 1).map(\.count)
-        // Those that may not have been written are written again; none of the others is.
+        // Only counts that may not have been written are written again.
         #expect(counts == Array(repeating: 1, count: CounterBuffer.step) + Array(repeating: 2, count: 5))
         #expect(database.changes("INSERT INTO daily_counters").count == Int(days) + 5)
     }
 
-    /// Addresses that end after so many messages are looked at for these accounts alone.
+    /// The check of addresses that end after a number of messages reads only these accounts.
     @Test(arguments: Engine.all) func counterBuffer_laterStepFails_keepsForwardedAccounts(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let writes = Mutex(0)
@@ -50,7 +51,7 @@ import Testing
         let accounts = (1...Int64(CounterBuffer.step + 5)).map { $0 }
         for account in accounts { buffer.count(account: account, kind: .forwarded, day: 3) }
         #expect(throws: StoreFailure.temporary(.busy)) { try buffer.flush() }
-        // Who writes a bounce down flushes too, and has no use for them.
+        // Recording a bounce also flushes, but does not need these accounts.
         try buffer.flush()
         try buffer.flush()
         #expect(buffer.takeForwarded() == accounts)

@@ -1,4 +1,4 @@
-// What several hosts and requests do at the same time.
+// Concurrent work of several hosts and requests.
 
 import Database
 import Accounts
@@ -7,7 +7,8 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct ConcurrencyTests {
-    /// A request that took longer than its claim lives gave its answer to the next one with the same key, or freed its key.
+    /// A request that outlasts its claim must not give its response to the next request with the
+    /// same key, nor release that key.
     @Test(arguments: Engine.all) func idempotencyKey_claimExpired_ignoresLateAnswer(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let keys = test.store.idempotency
@@ -27,7 +28,8 @@ import Testing
         #expect(try claim(later) == .answered("own"))
     }
 
-    /// Two hosts that count the same accounts in another order wait for each other, until one of them is thrown out.
+    /// If two hosts counted the same accounts in different orders, they would block each other
+    /// until the database ends one of them.
     @Test(arguments: Engine.all) func counterBuffer_flush_writesAccountsInOrder(_ engine: Engine) throws {
         let test = try TestStore(engine)
         for number in 1...12 { try test.user("u\(number)") }

@@ -1,4 +1,4 @@
-// Counters, limits and things that happen once: exact under concurrency.
+// Counters, limits and single-use marks: exact under concurrency.
 
 import Database
 import Accounts
@@ -28,7 +28,7 @@ import Testing
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
-        // A second handle stands for another process.
+        // A second handle acts as another process.
         let other = try engine.open(test.folder.url)
         defer { try? other.close() }
         let stores = [
@@ -133,43 +133,44 @@ import Testing
         func reserve(now: Int64 = 0) throws -> Bool {
             try buffer.reserve(account: account, kind: .forwarded, day: 3, limit: 160, now: now)
         }
-        // Nothing is known yet: the store is asked, and counts.
+        // Nothing is known yet, so the store counts.
         #expect(try reserve())
         #expect(try stored() == 1)
         for _ in 0..<10 { #expect(try reserve()) }
         #expect(try stored() == 1)
-        // A sixteenth at most is ahead of the store.
+        // At most a sixteenth of the limit is counted ahead of the store.
         #expect(try reserve())
         #expect(try stored() == 12)
         #expect(try reserve())
         try buffer.flush()
         #expect(try stored() == 13)
-        // What was read with the account does as well, while it is fresh.
+        // The value that was read with the account is used while it is fresh.
         buffer.note(13, account: account, kind: .forwarded, day: 3, now: 100)
         #expect(try reserve(now: 110))
         #expect(try stored() == 13)
         #expect(try reserve(now: 111))
         #expect(try stored() == 15)
-        // A message that was not taken after all, counted in memory or in the store.
+        // A message that was not accepted after all, counted in memory or in the store.
         #expect(try reserve(now: 111))
         try buffer.release(account: account, kind: .forwarded, day: 3)
         try buffer.release(account: account, kind: .forwarded, day: 3)
         try buffer.flush()
         #expect(try stored() == 14)
-        // Near the limit each is counted in the store.
+        // Near the limit each message is counted in the store.
         try counters.add([DailyCounter(accountNumber: account, day: 3, kind: .forwarded, count: 110)])
         buffer.note(124, account: account, kind: .forwarded, day: 3, now: 200)
         #expect(try reserve(now: 200))
         #expect(try stored() == 125)
     }
 
-    /// While the store was slow, each message that waited for it let another part be counted in memory.
+    /// While the store is slow, a waiting message must not allow another part of the limit to be
+    /// counted in memory.
     @Test(arguments: Engine.all) func counterBuffer_slowStore_countsOnePartAhead(_ engine: Engine) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
         let account = try test.address("u1").account.number
         let buffer = CounterBuffer(test.store.counters)
-        // Ten are a part of the limit.
+        // Ten messages are one part of the limit.
         @Sendable func reserve() throws -> Bool {
             try buffer.reserve(account: account, kind: .forwarded, day: 3, limit: 160, now: 0)
         }
@@ -185,7 +186,7 @@ import Testing
         held.wait()
         buffer.note(0, account: account, kind: .forwarded, day: 3, now: 0)
         for _ in 0..<10 { #expect(try reserve()) }
-        // The eleventh takes the ten with it, and waits; the twelfth must not begin its own part.
+        // The eleventh writes the ten, and waits. The twelfth must not begin a new part.
         for _ in 0..<2 {
             Thread.detachNewThread {
                 _ = try? reserve()
@@ -199,7 +200,7 @@ import Testing
         #expect(try test.store.counters.count(account: account, kind: .forwarded, day: 3) == 12)
     }
 
-    /// Counts on their way into the store came on top of what others took up to the limit in the meantime.
+    /// Counts that are being written must count toward the limit for other threads.
     @Test(arguments: Engine.all) func counterBuffer_countsBeingWritten_countTowardsLimit(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
@@ -217,13 +218,13 @@ import Testing
         }
         let database = RecordingDatabase(test.database, beforeWrite: hold)
         let buffer = CounterBuffer(Store(database: database, keys: TestStore.keys(), relayDomains: ["relay.example"]).counters)
-        // Ten are a part of the limit.
+        // Ten messages are one part of the limit.
         @Sendable func reserve() throws -> Bool {
             try buffer.reserve(account: account, kind: .forwarded, day: 3, limit: 160, now: 0)
         }
         buffer.note(0, account: account, kind: .forwarded, day: 3, now: 0)
         for _ in 0..<10 { #expect(try reserve()) }
-        // The eleventh takes the ten with it, and is held on its way.
+        // The eleventh writes the ten, and is blocked during its write.
         let over = DispatchSemaphore(value: 0)
         let last = Mutex(true)
         isNextHeld.withLock { $0 = true }

@@ -1,4 +1,4 @@
-// The decision log, what is settled with it, and what teams report back.
+// The decision log, the changes written with it, and the outcomes that teams report.
 
 import Database
 import Accounts
@@ -70,7 +70,7 @@ import Testing
         return ids
     }
 
-    /// Two hosts write in no order, and many decisions fall into a second.
+    /// Two hosts write in no particular order, and many decisions are in one second.
     @Test(arguments: Engine.all) func decisionLog_manyInOneSecond_isPagedByTime(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         let log = test.inner.store.decisions
@@ -95,7 +95,7 @@ import Testing
         #expect(history.inbox == nil)
         #expect(history.hasEmail == nil)
         #expect(history.grant?.realUserStatus == 1)
-        // A backend names it by the issuer's subject.
+        // A backend names the account by the issuer's subject.
         #expect(try test.history(.named("001.abc"))?.accountNumber == history.accountNumber)
         try test.settle(subject, isVerified: true, status: 2, at: Self.now + 9)
         let later = try #require(try test.history(subject))
@@ -186,17 +186,17 @@ import Testing
         #expect(try test.report(id, .passed, "email_code", at: Self.now + 90_000) == passed)
         #expect(throws: OutcomeRefusal.contradicts) { try test.report(id, .failed, "email_code", at: Self.now + 30) }
         #expect(try test.history(.own(sub: test.sub("u1")))?.grant?.signUpCheck == .passed)
-        // The other challenge is its own matter.
+        // The other challenge is independent.
         _ = try test.report(id, .initiated, "reauthenticate", at: Self.now + 40)
         let failed = try test.report(id, .failed, "reauthenticate", at: Self.now + 41)
         #expect(failed.checks.count == 2)
         #expect(try test.report(id, .failed, "reauthenticate", at: Self.now + 42) == failed)
-        // A second try was lost: failed was final.
+        // A failed check is not final: a second try counts.
         #expect(throws: OutcomeRefusal.tooLate) { try test.report(id, .passed, "reauthenticate", at: Self.now + 86_401) }
         let mended = try test.report(id, .passed, "reauthenticate", at: Self.now + 43)
         #expect(mended.checks.last?.passedAt == Self.now + 43 && mended.checks.last?.failedAt == Self.now + 41)
         #expect(try test.history(.own(sub: test.sub("u1")))?.failedChecks24h == 0)
-        // That report again, late on its way.
+        // The same report again, late.
         #expect(try test.report(id, .failed, "reauthenticate", at: Self.now + 44) == mended)
         #expect(try test.inner.store.checks.deleteExpired(before: Self.now + 41) == 2)
     }
@@ -234,7 +234,7 @@ import Testing
         #expect(try claim([8]) == .otherBody)
         #expect(try claim(at: Self.now + 86_399) == .answered("{}"))
         #expect(try claim([8], at: Self.now + 86_400) == .new, "kept for a day")
-        // A process that died in flight does not keep its key for a day.
+        // A process that died during a request must not keep its key for a day.
         #expect(try claim(endpoint: "outcome", at: Self.now + 59) == .inFlight)
         #expect(try claim(endpoint: "outcome", at: Self.now + 60) == .new)
         try keys.abandon(team: team, endpoint: "outcome", key: [1], begunAt: Self.now + 60)
@@ -296,7 +296,8 @@ import Testing
         #expect(try test.history(.own(sub: sub))?.grant?.lastSeenAt == Self.now + 5)
     }
 
-    /// Where the log was behind, all who asked waited until the whole of it was written: hundreds of milliseconds.
+    /// If the log falls behind, waiting callers must not wait until all of it is written, which
+    /// would take hundreds of milliseconds.
     @Test(arguments: Engine.all) func decisionLogBuffer_waitForRoom_losesNothing(_ engine: Engine) async throws {
         let test = try TestDecisions(engine)
         let flaky = SwitchedDatabase(test.inner.database)
@@ -310,7 +311,7 @@ import Testing
         try buffer.flush()
         #expect(buffer.count == 0)
         #expect(try store.decisions.count(DecisionFilter()) == 900)
-        // A store that is away is not waited for, and nothing is lost.
+        // If the store is unavailable, callers do not wait for it, and nothing is lost.
         flaky.isAway = true
         for number in 900..<1_500 { buffer.add(try test.record("rd_\(number)")) }
         await withTaskGroup(of: Void.self) { tasks in
@@ -360,7 +361,7 @@ import Testing
         _ = (record, store)
     }
 
-    /// From memory, and as if each had waited for a disk.
+    /// From memory, and as if each read had waited for a disk.
     @Test(arguments: Engine.all, [0, 100]) func groupRead_someFail_answersTheOthers(_ engine: Engine, blocks: Int) async throws {
         let test = try TestDecisions(engine)
         let asked = Mutex(0)
@@ -394,7 +395,7 @@ import Testing
     }
 
     @Test func velocityIndex_userRemoved_isKeptTwoDays() throws {
-        // What is left for two days is under its own key, and belongs to no one.
+        // Rows kept for two days are under a separate key, and belong to no account.
         let test = try TestDecisions(Engine.all[0])
         try test.settle(.own(sub: try test.sub("u1")), isVerified: true, isSignUp: true)
         let before = try test.inner.database.read {
@@ -410,7 +411,7 @@ import Testing
     }
 }
 
-/// A database that can be away.
+/// A database that can be made unavailable.
 final class SwitchedDatabase: Database {
     private let inner: any Database
     private let away = Mutex(false)

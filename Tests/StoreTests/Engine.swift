@@ -1,4 +1,4 @@
-// The engines that the whole suite runs on, and a fresh store on one of them.
+// The engines on which the whole suite runs, and a fresh store on one of them.
 
 import Database
 import Accounts
@@ -13,14 +13,14 @@ import StoreTesting
 import Synchronization
 import Testing
 
-/// A database engine under test. Another engine joins the suite by joining `all`.
+/// A database engine under test. To test another engine, add it to `all`.
 struct Engine: Sendable, CustomTestStringConvertible {
     let name: String
-    /// Opens a database in a folder: a new one, or the one that was made there before.
+    /// Opens a database in a folder: a new one, or the one that was created there before.
     let open: @Sendable (URL) throws -> any Database
-    /// Makes one with the program's schema in a folder.
+    /// Creates one with the program's schema in a folder.
     let make: @Sendable (URL) throws -> any Database
-    /// Contents of the files that hold what was written to it, the log included.
+    /// Contents of the files with everything that was written to it, including the log.
     let contents: @Sendable (URL) throws -> [Data]
 
     init(
@@ -44,7 +44,7 @@ struct Engine: Sendable, CustomTestStringConvertible {
         try MigratedStore.sqlite(at: folder.appendingPathComponent("postern.db").path)
     }
 
-    /// Its own schema for each folder; nil where PostgreSQL's server is not installed.
+    /// A separate schema for each folder; nil if PostgreSQL's server is not installed.
     static let postgres = PostgresServer.shared.map { server in
         Engine(name: "postgresql") { folder in
             try PostgresDatabase(url: server.url(schema: schema(folder)))
@@ -55,7 +55,7 @@ struct Engine: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// A server of its own for each folder, whose files hold what one store wrote and nothing else.
+    /// A separate server for each folder; its files contain only what one store wrote.
     static let postgresAlone: Engine? = PostgresServer.installed.map { binaries in
         let servers = Mutex<[URL: PostgresServer]>([:])
         return Engine(name: "postgresql") { folder in
@@ -72,7 +72,7 @@ struct Engine: Sendable, CustomTestStringConvertible {
             _ = try Migrator().migrate(database, now: TestStore.now)
             return database
         } contents: { folder in
-            // The last look at it: the server ends with the test.
+            // The last read of its files: the server ends with the test.
             guard let server = servers.withLock({ $0.removeValue(forKey: folder) }) else { return [] }
             try server.psql("CHECKPOINT")
             let all = FileManager.default.enumerator(at: server.folder, includingPropertiesForKeys: [.isRegularFileKey])
@@ -88,7 +88,7 @@ struct Engine: Sendable, CustomTestStringConvertible {
     /// POSTERN_TEST_ENGINES=sqlite leaves PostgreSQL out, as `make check` does.
     static let all = [sqlite, isSQLiteOnly ? nil : postgres].compactMap { $0 }
 
-    /// The same for tests that look into the files.
+    /// The engines for tests that read the files.
     static let alone = [sqlite, isSQLiteOnly ? nil : postgresAlone].compactMap { $0 }
 
     private static let isSQLiteOnly: Bool = {
@@ -100,7 +100,7 @@ struct Engine: Sendable, CustomTestStringConvertible {
     }()
 }
 
-/// A folder that is removed with its last reference.
+/// A folder that is deleted with its last reference.
 final class TemporaryFolder: Sendable {
     let url: URL
 
@@ -112,7 +112,7 @@ final class TemporaryFolder: Sendable {
     deinit { try? FileManager.default.removeItem(at: url) }
 }
 
-/// A migrated store with team `juice`, in its own folder.
+/// A migrated store with team `juice`, in a separate folder.
 final class TestStore: Sendable {
     static let now: Int64 = 1_790_000_000
     static let today = Day.number(now)
@@ -149,7 +149,7 @@ final class TestStore: Sendable {
         try store.addresses.issue(team: team, user: user, app: app, Self.change).address
     }
 
-    /// The lease of whoever delivers events.
+    /// The lease for event delivery.
     func deliveryLease() throws -> Lease {
         let seen = try store.leases.state(OutboxRepository.lease)
         return try #require(try store.leases.take(OutboxRepository.lease, seen: seen, holder: "test"))
@@ -173,12 +173,12 @@ func expectRefusal(
 }
 
 extension StoreFailure {
-    /// What failures with this code are equal to.
+    /// Values for comparison with failures that have this code.
     static func temporary(_ code: Temporary) -> Self { .temporary(code, "") }
     static func permanent(_ code: Permanent) -> Self { .permanent(code, "") }
 }
 
-/// Transactions in which a test may throw what it likes.
+/// Transactions in which a test may throw any error.
 extension Database {
     func read<T>(_ body: (any DatabaseConnection) throws -> T) throws -> T {
         var thrown: (any Error)?
@@ -217,6 +217,6 @@ extension TestStore {
         return InboxFailure(nonce: nonce, expiryDay: today + 12, sentDay: UInt64(sentDay), day: today)
     }
 
-    /// One failure suffices.
+    /// One failure is enough.
     static let anyRate = SuspensionRate(failures: 1, percent: 1, days: 14)
 }

@@ -1,4 +1,4 @@
-// docs/EVENTS.md and docs/SHARED_SIGNALS.md show every event as it is declared.
+// docs/EVENTS.md and docs/SHARED_SIGNALS.md must show every event as it is declared.
 
 import Accounts
 import TestSupport

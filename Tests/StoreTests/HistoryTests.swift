@@ -1,4 +1,5 @@
-// What a decision reads of a grant, in one statement: who is found, what is counted, and for how long.
+// The reads of a decision about a grant, in one statement: the account found, the counts, and their
+// periods.
 
 import Accounts
 import Decisions
@@ -100,13 +101,14 @@ import Testing
         for number in 0..<3 {
             try test.settle(.own(sub: sub), isVerified: true, isSignUp: true, at: Self.now + Int64(number))
         }
-        // Another spelling of the same mailbox, another user and team.
+        // Another spelling of the same mailbox, with another user and team.
         try test.inner.user("u2", inbox: "U1+shop@home.example")
         let other = try test.sub("u2")
         #expect(
             try test.history(.own(sub: other))?.inbox
                 == .init(signUps24h: 1, isOwnSignUpCounted: false, deletions30d: 0, bounces7d: 0))
-        // Without a verified token no one can be harmed.
+        // Sign-ups without a verified token do not count, so that no one can harm another person
+        // with them.
         try test.settle(.own(sub: other), isVerified: false, isSignUp: true)
         #expect(try test.history(.own(sub: sub))?.inbox?.signUps24h == 1)
         try test.settle(.own(sub: other), isVerified: true, isSignUp: true)
@@ -114,7 +116,7 @@ import Testing
             try test.history(.own(sub: sub))?.inbox
                 == .init(signUps24h: 2, isOwnSignUpCounted: true, deletions30d: 0, bounces7d: 0))
         #expect(try test.history(.own(sub: sub), at: Self.now + 25 * Self.hour)?.inbox?.signUps24h == 0)
-        // Removing the user does not start the count again.
+        // Removing the user does not reset the count.
         try test.inner.store.users.remove("u2", TestStore.change)
         #expect(try test.history(.own(sub: sub))?.inbox?.signUps24h == 2)
     }

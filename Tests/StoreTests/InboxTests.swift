@@ -74,7 +74,7 @@ import Testing
         #expect(try test.store.inboxes.inboxes(user: "u2").count == 2, "the number is the user's own")
     }
 
-    /// They were numbers of the whole store: a user's first inbox was inbox 5713.
+    /// Numbers must count a user's inboxes, not all inboxes of the store.
     @Test(arguments: Engine.all) func inbox_numbers_arePerUserAndNotReused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("jane")

@@ -1,4 +1,4 @@
-// Issuers and what is kept of them.
+// Issuers and their stored keys.
 
 import Database
 import Accounts
@@ -34,7 +34,7 @@ import Testing
         expectRefusal(.exists) { _ = try test.store.issuers.add(issuer("a", iss: "https://b.example"), TestStore.change) }
         expectRefusal(.exists) { _ = try test.store.issuers.add(issuer("b", iss: "https://a.example"), TestStore.change) }
         expectRefusal(.invalid) { _ = try test.store.issuers.add(issuer("a b", iss: "https://c.example"), TestStore.change) }
-        // They differ in an octet, so they are two.
+        // They differ in one octet, so they are two issuers.
         _ = try test.store.issuers.add(issuer("c", iss: "https://a.example/"), TestStore.change)
     }
 
@@ -55,13 +55,13 @@ import Testing
         let new = IssuerKeys(document: [1, 2], fetchedAt: 200, freshUntil: 300)
         try issuers.keep(new, of: "a", location: location)
         #expect(try issuers.keys(of: "a", location: location) == new)
-        // A slower host does not put back what is older.
+        // A slower host does not replace newer keys with older ones.
         try issuers.keep(IssuerKeys(document: [3], fetchedAt: 100, freshUntil: 400), of: "a", location: location)
         #expect(try issuers.keys(of: "a", location: location) == new)
         let newest = IssuerKeys(document: [4], fetchedAt: 201, freshUntil: 301)
         try issuers.keep(newest, of: "a", location: location)
         #expect(try issuers.keys(of: "a", location: location) == newest)
-        // What came from another address is no one's.
+        // Keys from another address are not used.
         try issuers.keep(IssuerKeys(document: [5], fetchedAt: 900, freshUntil: 900), of: "a", location: "https://other.example/")
         #expect(try issuers.keys(of: "a", location: location) == newest)
         #expect(try issuers.keys(of: "a", location: "https://other.example/") == nil)

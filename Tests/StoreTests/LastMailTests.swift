@@ -32,7 +32,7 @@ import Testing
         buffer.add(try Self.forward("x@juice.example", 999_999), at: TestStore.now)
         try buffer.flush()
         #expect(try last()?.sender == "two@juice.example" && last()?.at == TestStore.now)
-        // Another host, which is behind.
+        // Another host, which writes later with an earlier time.
         let late = persons.lastMailBuffer()
         late.add(try Self.forward("three@juice.example", account), at: TestStore.now - 5)
         try late.flush()

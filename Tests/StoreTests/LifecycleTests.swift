@@ -1,4 +1,4 @@
-// Consent and accounts: how they begin, end and come back.
+// Consent and accounts: their beginning, their end and their return.
 
 import Database
 import Accounts
@@ -105,7 +105,7 @@ import Testing
         #expect(try Self.state(test, account.account.sub) == .notFound)
         #expect(try Self.told(test) == ["account-delete com.juice", "account-delete com.press"])
         #expect(try test.store.outbox.events().allSatisfy { $0.email == nil && $0.sub == account.account.sub })
-        // The user comes back as someone else.
+        // The user returns with a new account.
         let again = try Self.authorize(test, "com.juice", Self.later)
         #expect(again.kind == .first)
         #expect(again.account.sub != account.account.sub)
@@ -116,7 +116,7 @@ import Testing
 
     @Test(arguments: Engine.all) func issue_subOrAddressEnded_drawsAnother(_ engine: Engine) throws {
         let test = try Self.world(engine)
-        // A generator that draws everything twice.
+        // A generator that returns every value twice.
         let draws = Twice()
         var addresses = test.store.addresses
         addresses.random = { draws.next($0) }
@@ -133,7 +133,7 @@ import Testing
     @Test(arguments: Engine.all) func tombstone_accountDeleted_lasts30Days(_ engine: Engine) throws {
         let test = try Self.world(engine)
         let account = try Self.authorize(test, "com.juice")
-        // Two checks that failed, one of them by silence, and one passed.
+        // Two failed checks, one of them by timeout, and one passed check.
         let today = TestStore.now
         try test.database.write(.durable) { connection in
             for (id, begun, passed, failed) in [
@@ -152,7 +152,8 @@ import Testing
         #expect(tombstones.map(\.deletions).reduce(0, +) == 1)
         #expect(tombstones.map(\.failures).reduce(0, +) == 2)
         #expect(tombstones.last?.day == TestStore.today)
-        // Another spelling of the same mailbox, claimed by someone new, meets the same tombstone; another mailbox none.
+        // Another spelling of the same mailbox, claimed by a new user, finds the same tombstone;
+        // another mailbox finds none.
         try test.store.users.remove("u1", TestStore.change)
         try test.user("u2", inbox: "U1+again@home.example")
         try test.user("u3", inbox: "other@home.example")
@@ -197,9 +198,9 @@ import Testing
     }
 }
 
-/// "Random" octets that count up, from the beginning again after `rewind`.
+/// "Random" octets that count up, and start again after `rewind`.
 private final class Twice: @unchecked Sendable {
-    /// How many were drawn of each length: identifiers and addresses have a length of their own.
+    /// The number of draws of each length: identifiers and addresses have different lengths.
     private(set) var drawn: [Int: UInt8] = [:]
 
     func next(_ count: Int) -> [UInt8] {

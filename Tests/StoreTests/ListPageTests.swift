@@ -1,5 +1,5 @@
-// What grows with users is listed page by page and counted in pieces: each was one statement, and PostgreSQL ends one after ten
-// seconds.
+// Lists that grow with the number of users are read page by page and counted in pieces: PostgreSQL
+// cancels a statement after ten seconds.
 
 import Accounts
 import Database
@@ -10,7 +10,8 @@ import Support
 @Suite(.blocking) struct ListPageTests {
     private static let change = TestStore.change
 
-    /// Accounts in the order of their numbers. Team `gone` was removed, and its rows are still there; u2 has a second address.
+    /// Accounts in the order of their numbers. Team `gone` was removed, but its rows still exist;
+    /// u2 has a second address.
     private static let accounts = [
         ("juice", "u1"), ("gone", "u4"), ("gone", "u5"), ("gone", "u1"), ("juice", "u2"), ("milk", "u1"), ("juice", "u3"),
     ]
@@ -39,7 +40,7 @@ import Support
         return pages
     }
 
-    /// The same store, with what it is asked.
+    /// The same store, with a record of its statements.
     private func recorded(_ test: TestStore) -> (RecordingDatabase, Store) {
         let recorder = RecordingDatabase(test.database)
         return (recorder, Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"]))
@@ -86,12 +87,12 @@ import Support
         // Transfers themselves are few.
         for (sql, arguments) in recorder.statements where !sql.contains("FROM app_transfers x") {
             let plan = try test.database.rows("EXPLAIN QUERY PLAN " + sql, arguments).map { try $0["detail"] as String }
-            // What was limited to a piece is read as a whole.
+            // A subquery that is limited to a piece may be read as a whole.
             let parts = plan.filter { $0.hasPrefix("CO-ROUTINE ") || $0.hasPrefix("MATERIALIZE ") }
                 .compactMap { $0.split(separator: " ").last.map { "SCAN \($0)" } }
             let scans = plan.filter { $0.hasPrefix("SCAN") && !$0.contains("CONSTANT ROW") && !parts.contains($0) }
             #expect(scans.isEmpty, "\(sql): \(plan)")
-            // One user's accounts are few, and sorted.
+            // The accounts of one user are few, so they may be sorted.
             if sql.contains("a.user_id = ?") {
                 #expect(plan.contains { $0.contains("accounts_of_user") || $0.contains("user_id=?") }, "\(sql): \(plan)")
                 continue
@@ -144,9 +145,9 @@ import Support
     }
 }
 
-/// What is rare in the audit of years was looked for in one statement.
+/// Rare entries in the audit of years must not be searched for in one statement.
 extension ListPageTests {
-    /// Lines at times after the store was made, with their places among them as subjects.
+    /// Lines at times after the store was created, with their positions as subjects.
     private func write(_ test: TestStore, _ lines: [(at: Int64, action: String)]) throws {
         try test.database.write(.durable) { connection in
             for (number, line) in lines.enumerated() {
@@ -165,10 +166,10 @@ extension ListPageTests {
         let all = try pages { try audit.page(before: $0, limit: 10, range: 3) }
         let whole = try audit.entries()
         #expect(Array(all.joined()) == whole && all.allSatisfy { $0.count <= 3 })
-        // As many as a user's accounts may be.
+        // As many subjects as a user's accounts may need.
         let subjects = (1...1_500).map { "\($0)" }
         #expect(try audit.page(action: "rare.one", subjects: subjects, limit: 10).rows.map(\.subject) == ["19", "14", "9", "4"])
-        // A page that is full ends at its last line.
+        // A full page ends at its last line.
         let common = try pages { try audit.page(actor: "uid:*", action: "common.two", before: $0, limit: 2, range: 5) }
         #expect(common.joined().count == 16 && Set(common.joined().map(\.subject)).count == 16)
         #expect(try audit.page(actor: "uid:1", limit: 100).rows.count == 10)

@@ -1,5 +1,5 @@
-// Migrations: from nothing, again, with rows, from a newer program, with another history. Before the first release there is one
-// migration, so a made-up second one stands for those to come.
+// Migrations: from an empty database, repeated, with rows, from a newer program, with another
+// history. Before the first release there is only one migration, so the tests add a second one.
 
 import Accounts
 import Foundation
@@ -23,7 +23,7 @@ import Testing
             {sqlite}    UPDATE teams SET motto = NEW.name WHERE id = NEW.id;
             {sqlite}END;
             """)
-    /// The program that comes after this one.
+    /// The program after this one.
     private static let next = Migrator(migrations: Migration.all + [second])
 
     /// A store with a team and three users.
@@ -46,7 +46,7 @@ import Testing
         #expect(!sql.contains("\n--"), "a better comment must not change the checksum")
     }
 
-    /// `store migrate --plan` would show a statement that it does not understand as one that takes no time.
+    /// `store migrate --plan` would show a statement that it cannot read as one that takes no time.
     @Test(arguments: Engine.all) func schema_everyStatement_isUnderstoodByPlans(_ engine: Engine) throws {
         let folder = try TemporaryFolder()
         let database = try engine.open(folder.url)
@@ -117,7 +117,8 @@ import Testing
         #expect(try test.database.value("SELECT COUNT(*) FROM user_marks", Int.self) == 3)
     }
 
-    /// A migration sees what was committed while it waited for its locks, so that a copied table loses no row.
+    /// A migration must see changes that were committed while it waited for its locks, so that a
+    /// copied table loses no row.
     @Test(arguments: Engine.all) func migrate_whileAnotherHostWrites_includesItsRows(_ engine: Engine) throws {
         let test = try filled(engine)
         let host = try engine.open(test.folder.url)
@@ -133,7 +134,8 @@ import Testing
                 _ = try? migrator.migrate(test.database, now: 2)
                 ended.signal()
             }
-            // Until the migration waits for this transaction. On SQLite it waits before it reads, and nothing shows it.
+            // Until the migration waits for this transaction. On SQLite it waits before it reads,
+            // which is not visible.
             guard engine.name == "postgresql" else { return }
             let end = Date(timeIntervalSinceNow: 60)
             while try connection.value(
@@ -150,7 +152,7 @@ import Testing
         #expect(try test.database.value("SELECT COUNT(*) FROM user_marks", Int.self) == 4)
     }
 
-    /// Commands that show what they would do rehearse it: also with the tables of a later migration.
+    /// Commands that show their effects use a rehearsal, also with the tables of a later migration.
     @Test(arguments: Engine.all) func rehearsal_afterTheSecondMigration_changesNothing(_ engine: Engine) throws {
         let test = try filled(engine)
         _ = try Self.next.migrate(test.database, now: 2)
@@ -182,12 +184,12 @@ import Testing
         #expect(try test.database.value("SELECT COUNT(*) FROM user_marks", Int.self) == 3)
     }
 
-    /// Until the first release, a change of the schema edits its first migration.
+    /// Until the first release, a change of the schema edits the first migration.
     @Test(arguments: Engine.all) func migrate_storeOfAnotherEdit_isToldToStartAgain(_ engine: Engine) throws {
         let test = try filled(engine)
         let edited = Migration(
             version: 1, name: "schema", sql: try #require(Migration.all.first).sql + "\nCREATE TABLE more (id {id});")
-        // Also with a later migration: what was edited is the reason.
+        // Also with a later migration: the edit is the reason of the refusal.
         for migrations in [[edited], [edited, Self.second]] {
             let migrator = Migrator(migrations: migrations)
             let error = #expect(throws: StoreFailure.self) { try migrator.migrate(test.database, now: 2) }
@@ -199,7 +201,7 @@ import Testing
         #expect(try test.store.users.all().count == 3)
     }
 
-    /// After the first release the same holds for each migration that was applied.
+    /// After the first release this is true of every applied migration.
     @Test(arguments: Engine.all) func migrate_editedSecondMigration_isRefused(_ engine: Engine) throws {
         let test = try filled(engine)
         _ = try Self.next.migrate(test.database, now: 2)
@@ -237,7 +239,8 @@ import Testing
         #expect(try Self.next.pending(database).count == 2)
     }
 
-    /// What an operator is told before an upgrade: rows of tables that exist, and nothing of those that migrations make.
+    /// The report for an operator before an upgrade: the rows of existing tables, without tables
+    /// that the migrations create.
     @Test(arguments: Engine.all) func plan_severalMigrations_namesTablesReadOrWrittenAndWhatOlderProgramsMiss(
         _ engine: Engine
     ) throws {
@@ -301,7 +304,7 @@ import Testing
         #expect(plan[2].removed == ["old.b", "gone", "old.d"])
         #expect(passes(3) == ["rewrite 3 old", "read 3 old", "rewrite 3 old", "rewrite 3 old"] && plan[3].removed.isEmpty)
         #expect(plan[0].octets == 0 && plan[1].octets == 3 * (40 + 600 + 600 + 40))
-        // What is planned can be done.
+        // The planned migrations can be applied.
         #expect(try Migrator(migrations: migrations).migrate(database, now: 2).applied.count == 4)
         #expect(try Migrator(migrations: migrations).plan(database).isEmpty)
     }

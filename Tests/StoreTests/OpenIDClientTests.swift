@@ -1,4 +1,4 @@
-// OpenID Connect clients, and what is kept of their requests, on both engines.
+// OpenID Connect clients, and the stored data of their requests, on both engines.
 
 import Accounts
 import Database
@@ -99,7 +99,7 @@ import Testing
         #expect(try authorizations.take(ticket: handle, browser: "mine", now: now) == nil)
         #expect(try authorizations.take(ticket: ticket, browser: "mine", now: now) == response)
         #expect(try authorizations.take(ticket: ticket, browser: "mine", now: now) == nil)
-        // Answered it stays, and is not answered again.
+        // An answered request stays, and is not answered again.
         #expect(try authorizations.open(handle, now: now)?.isFinished == true)
         #expect(throws: StoreFailure.self) { try authorizations.answer(handle, with: response, now: now) }
     }
@@ -112,7 +112,7 @@ import Testing
         #expect(try authorizations.open(used, now: now + 599) != nil)
         _ = try test.store.provider.deleteExpired(now: now + 600)
         #expect(try authorizations.open(left, now: now + 600) == nil)
-        // Each step gives it as long as a mailed link works, and an hour is the most.
+        // Each step extends it by the lifetime of a mailed link, up to an hour in all.
         for step in 1...3 { #expect(try authorizations.open(used, now: now + Int64(step) * 1_100) != nil) }
         #expect(try authorizations.open(used, now: now + 3_599) != nil)
         #expect(try authorizations.open(used, now: now + 3_600) == nil)
@@ -132,7 +132,7 @@ import Testing
         #expect(try authorizations.open(handles[19], now: TestStore.now) != nil)
         let kept = try handles.filter { try authorizations.open($0, now: TestStore.now) != nil }
         #expect((4...8).contains(kept.count))
-        // Too many in all: the network that has the most gives way.
+        // If there are too many in all, those of the network with the most are dropped.
         authorizations.limits.inAll = 6
         authorizations.limits.counted = 1
         let late = try Self.add(authorizations, network: "203.0.113.1")
@@ -168,7 +168,7 @@ import Testing
             try authorizations.answer(connection, handle, with: response, of: "jane", now: now)
         }
         #expect(try authorizations.ticketAgain(handle, of: "eve", now: now) == nil)
-        // Whichever of two presses the browser shows leads on.
+        // Both of two presses continue, whichever response the browser shows.
         #expect(try authorizations.ticketAgain(handle, of: "jane", now: now) == first)
         #expect(try authorizations.take(ticket: first, browser: "mine", now: now) == response)
         #expect(try authorizations.take(ticket: first, browser: "mine", now: now) == nil)

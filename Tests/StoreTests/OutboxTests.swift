@@ -1,4 +1,5 @@
-// Every change of forwarding, consent and existence writes its event in the transaction of the change.
+// Every change of forwarding, consent and existence writes its event in the transaction of the
+// change.
 
 import Accounts
 import Events
@@ -11,7 +12,7 @@ import Testing
 @Suite(.blocking) struct OutboxTests {
     private static let change = TestStore.change
 
-    /// One of the ways in which a team's picture of an account changes.
+    /// One way in which an account changes for a team.
     struct Way: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let events: [String]
@@ -84,15 +85,15 @@ import Testing
         let events = try test.store.outbox.events()
         #expect(Set(events.map(\.jti)).count == events.count)
         #expect(events.allSatisfy { $0.accountNumber == account.account.number })
-        // The test's time stands still: what orders the changes is added.
+        // The test's clock does not move, so the order of the changes is added to the time.
         #expect(events.reversed().map(\.eventTime) == way.events.indices.map { TestStore.now * 1000 + Int64($0) })
-        // What was written can be found by whoever delivers, whatever was removed meanwhile.
+        // The delivery finds all written events, even if their objects were removed since.
         let endpoints = try test.store.outbox.waitingEndpoints()
         #expect(endpoints.reduce(0) { $0 + $1.pending } == way.events.count)
     }
 
-    /// A host whose clock is ahead wrote first: what its neighbour wrote afterwards was older for the receiver, and dropped
-    /// permanently.
+    /// If a host with a fast clock wrote first, an event of another host would look older, and the
+    /// receiver would drop it permanently.
     @Test(arguments: Engine.all) func eventTime_clocksDiffer_keepsOrder(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
@@ -107,7 +108,7 @@ import Testing
             $0.map(\.eventTime)
         }
         let start = (TestStore.now + 20) * 1000
-        // The same change has one time for all endpoints.
+        // One change has one time for all endpoints.
         #expect(times == ["com.juice": [start, start + 1, start + 2], "com.press": [start, start + 1, start + 2]])
     }
 
@@ -118,7 +119,7 @@ import Testing
         try test.store.addresses.setForwarding(address, on: false, Change(actor: "uid:0", now: before / 1000))
         let after = Int64(Date().timeIntervalSince1970 * 1000)
         let time = try #require(try test.store.outbox.events().first).eventTime
-        // A machine that stood still for seconds in between says the whole second.
+        // A machine that was suspended for seconds in between writes the whole second.
         #expect((before...after).contains(time) || time == before / 1000 * 1000)
     }
 
@@ -180,10 +181,10 @@ import Testing
             reason: "500", isEndpoints: true, endpointFailures: 1, retryEventAt: Self.change.now + 5,
             retryEndpointAt: Self.change.now + 5)
         #expect(try outbox.recordResults([DeliveryResult(first, failure: failure)], under: lease, now: Self.change.now))
-        // The first one holds back what follows it, and no one else.
+        // The first event holds back only later events of its account.
         #expect(try due(Self.change.now) == [all[3]])
         #expect(try due(Self.change.now + 5) == [all[3], all[0]])
-        // A probe takes what was tried least recently.
+        // A probe selects the events that were tried least recently.
         #expect(try due(Self.change.now, isProbe: true) == [all[3], all[0]])
         #expect(try outbox.waitingEndpoints().first?.failures == 1)
         #expect(try outbox.recordResults([DeliveryResult(first)], under: lease, now: Self.change.now + 6))
@@ -192,7 +193,8 @@ import Testing
         #expect(try outbox.waitingEndpoints().first?.failures == 0)
     }
 
-    /// What waited for an endpoint waited for its own time after an answer that refused one event.
+    /// After an answer that refuses one event, the other events of the endpoint must become due at
+    /// once.
     @Test(arguments: Engine.all, [nil, "400"]) func outbox_answerAfterFailure_makesWaitingEventsDue(
         _ engine: Engine, _ refusal: String?
     ) throws {
@@ -214,7 +216,7 @@ import Testing
             return (endpoint.failures, endpoint.lastError)
         }
         for event in events.prefix(2) { try record(event, failure("503", isEndpoints: true, at: start), at: start) }
-        // Sent before it failed, and answered after that.
+        // Sent before the failure, and answered after it.
         try record(events[2], failure("400", isEndpoints: false, at: start), at: start)
         #expect(try health() == (1, "503"))
         let later = start + 100
@@ -244,7 +246,7 @@ import Testing
         #expect(try outbox.deleteEnded(now: end + 31 * 86_400) == 1)
     }
 
-    /// What a former holder says of a delivery came late, and is refused.
+    /// A result from a former holder of the lease comes late, and is refused.
     @Test(arguments: Engine.all) func outbox_leaseLost_refusesResults(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
@@ -256,7 +258,7 @@ import Testing
             try outbox.due(endpoint: endpoint, now: Self.change.now, isProbe: false, limit: 1, under: former)?.first)
         let seen = try leases.state(OutboxRepository.lease)
         #expect(try leases.renew(former))
-        // The holder works: what was seen is no longer so.
+        // The holder works, so the state that was read has changed.
         #expect(try leases.take(OutboxRepository.lease, seen: seen, holder: "b") == nil)
         let successor = try #require(
             try leases.take(OutboxRepository.lease, seen: leases.state(OutboxRepository.lease), holder: "b"))
@@ -271,7 +273,7 @@ import Testing
         }
         #expect(try outbox.waitingEndpoints().first?.failures == 0)
         #expect(try outbox.events().first?.state == .pending)
-        // Nor can it give back what is another's.
+        // Nor can it release another holder's lease.
         try leases.release(former)
         #expect(try leases.renew(successor))
         try leases.release(successor)
@@ -292,7 +294,8 @@ import Testing
         #expect(try test.store.outbox.events(limit: 1000).allSatisfy { $0.attempts == 1 && $0.endedAt == Self.change.now })
     }
 
-    /// Written by a host whose clock is ahead, it waited until the others' clocks said so, too.
+    /// An event from a host with a fast clock must be due at once, and not only when other clocks
+    /// reach its time.
     @Test(arguments: Engine.all) func outbox_eventOfHostAhead_isDueAtOnce(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let account = try LifecycleTests.authorize(test, "com.juice")
@@ -306,7 +309,8 @@ import Testing
             return events?.count ?? -1
         }
         #expect(try due() == 1)
-        // So does one that an administrator retries there, and one that a leader there tried in vain, once that is noticed.
+        // The same for an event that an administrator retries on that host, and for one that the
+        // delivery there failed to deliver, after it is noticed.
         let event = try #require(try outbox.events().first)
         _ = try outbox.park(jti: event.jti, ahead)
         _ = try outbox.retry(jti: event.jti, ahead)
@@ -320,7 +324,8 @@ import Testing
         #expect(try outbox.endImpossibleWaits(event: 1080, endpoint: 3604, now: Self.change.now) == 1)
         #expect(try due() == 1)
         #expect(try outbox.waitingEndpoints().first?.retryAt == Self.change.now)
-        // Endpoints may ask for a longer wait than any event has: this one's event tells that nobody asked.
+        // Endpoints may request a longer wait than any event has. The wait of this endpoint's event
+        // shows that the endpoint did not request it.
         #expect(try outbox.recordResults([DeliveryResult(event, failure: failure)], under: lease, now: ahead.now))
         #expect(try outbox.endImpossibleWaits(event: 1080, endpoint: 3605, now: Self.change.now) == 1)
         #expect(try outbox.waitingEndpoints().first?.retryAt == Self.change.now)

@@ -1,4 +1,5 @@
-// What only a server can do: go away and come back, be a standby, refuse, be shared by several hosts.
+// Situations that only a server has: it goes away and comes back, is a standby, refuses, or is
+// shared by several hosts.
 
 import Database
 import Foundation
@@ -21,7 +22,8 @@ struct PostgresTests {
         }
     }
 
-    /// Whether a limit of one change stays on the connection cannot be seen by waiting: a statement is ended as early.
+    /// A wait cannot show whether the limit of one change stays on the connection, because a
+    /// statement is ended as early.
     @Test func lockTimeout_setForOneChange_isReset() throws {
         var settings = PostgresDatabase.Settings()
         settings.connections = 1
@@ -44,7 +46,8 @@ struct PostgresTests {
         try expectUsual(rehearsed)
     }
 
-    /// Single statements ran as the server, the role or the database says, and could fail as changes do, which are repeated.
+    /// Single statements must not run with the isolation level of the server, the role or the
+    /// database, because they could then fail with conflicts and are not repeated.
     @Test func singleStatement_serializableServer_isReadCommitted() throws {
         let server = try #require(PostgresServer.shared)
         let database = try PostgresDatabase(
@@ -63,14 +66,15 @@ struct PostgresTests {
         let alone = "postgresql://postern@\(standby.host)/postgres"
         let error = #expect(throws: StoreFailure.self) { try PostgresDatabase(url: alone) }
         #expect(error?.code == .temporary(.away))
-        // The standby is named first: a program that takes whoever answers would take it.
+        // The standby is named first: a program that uses the first server that answers would use
+        // it.
         let database = try PostgresDatabase(url: "postgresql://postern@\(standby.host),\(primary.host)/postgres")
         defer { try? database.close() }
         _ = try Migrator().migrate(database, now: 1)
         try Self.add(1, database)
         let lock = try #require(try database.lock("events"))
         #expect(lock.isHeld)
-        // Anyone who is forced onto the standby by its URL cannot write there, and is told so.
+        // A client whose URL forces the standby cannot write there, and gets that reason.
         let forced = try PostgresDatabase(url: alone + "?target_session_attrs=any")
         defer { try? forced.close() }
         let refused = #expect(throws: StoreFailure.self) { try Self.add(9, forced) }
@@ -91,7 +95,8 @@ struct PostgresTests {
         #expect(try database.lock("events")?.isHeld == true)
     }
 
-    /// A number in the text was one that the plan did not need to heed: it sorted all that was left for each ten thousand.
+    /// With a number in the text, the plan may ignore the limit, and sort all remaining rows for
+    /// each ten thousand.
     @Test func sqlLimit_largeGroup_usesIndex() throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try PostgresDatabase(url: server.url(schema: "relay"))
@@ -119,7 +124,8 @@ struct PostgresTests {
         }
     }
 
-    /// With a hundred million rows `store migrate --plan` and `keys file show` counted for longer than a statement may take.
+    /// With a hundred million rows the counts of `store migrate --plan` and `keys file show` take
+    /// longer than a statement may.
     @Test func readAtLength_longStatement_isAllowedOnlyThere() throws {
         let test = try TestStore(try #require(Engine.postgres))
         let schema = try #require(try test.database.read { try $0.value("SELECT current_schema()", String.self) })
@@ -137,7 +143,7 @@ struct PostgresTests {
         }
     }
 
-    @Test("A restart of the server is noticed by nobody who comes after it")
+    @Test("A caller after a restart of the server does not notice it")
     func restart_nextTransaction_succeeds() throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try PostgresDatabase(url: "postgresql://postern@\(server.host)/postgres")
@@ -149,7 +155,8 @@ struct PostgresTests {
         try server.start()
         try Self.add(1, database)
         #expect(try Self.count(database) == 1)
-        // Nor where no one came meanwhile: the connection that the pool has was ended with a message.
+        // The same if no caller came in the meantime: the pool's connection was ended with a
+        // message.
         for isCrash in [false, true] {
             server.stop(immediately: isCrash)
             try server.start()
@@ -201,7 +208,7 @@ struct PostgresTests {
         let database = try PostgresDatabase(url: place + "?sslmode=verify-ca&sslrootcert=\(certificates)/authority.pem")
         defer { try? database.close() }
         #expect(try database.read { try $0.value("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", Bool.self) } == true)
-        // A certificate of no one that is trusted: no connection, rather than one without proof.
+        // A certificate of an untrusted authority: no connection, instead of one without proof.
         let untrusted = #expect(throws: StoreFailure.permanent(.refused)) {
             try PostgresDatabase(url: place + "?sslmode=verify-ca&sslrootcert=\(certificates)/receiver.pem")
         }
@@ -230,7 +237,7 @@ struct PostgresTests {
         }
     }
 
-    /// The remedy is that of the cause, and not always to look whether PostgreSQL runs.
+    /// The remedy matches the cause, and is not always to check whether PostgreSQL runs.
     @Test func open_serverThatDoesNotLetUsIn_tellsWhatToPutRight() throws {
         let server = try #require(PostgresServer.shared)
         for (url, fault) in [

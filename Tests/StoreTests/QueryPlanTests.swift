@@ -1,4 +1,5 @@
-// The path of mail must not grow slower with the number of addresses: no query of it may walk through a table.
+// The mail path must not become slower with the number of addresses: none of its queries may scan a
+// table.
 
 import Accounts
 import Decisions
@@ -69,7 +70,7 @@ import Testing
         }
     }
 
-    /// With millions of addresses each of them is a page, or two, that no cache holds.
+    /// With millions of addresses each row is on one or two pages that are in no cache.
     @Test func queryPlan_addressLookup_readsOneRowPerTable() throws {
         let test = try TestStore(.sqlite)
         try test.user("u1")
@@ -80,14 +81,14 @@ import Testing
         let (sql, arguments) = try #require(recorder.statements.first)
         #expect(recorder.statements.count == 1)
         let plan = try test.database.rows("EXPLAIN QUERY PLAN " + sql, arguments).map { try $0["detail"] as String }
-        // Teams and their sources are few, and of transfers, counters and blocks there are none for most.
+        // Teams and their sources are few, and most accounts have no transfers, counters or blocks.
         let large = plan.filter { step in
             !["t", "s", "m", "n", "b"].contains { step.hasPrefix("SEARCH \($0) ") } && step.hasPrefix("SEARCH")
         }
         #expect(
             large == [
                 "SEARCH r USING PRIMARY KEY (local_part=? AND domain=?)", "SEARCH a USING INTEGER PRIMARY KEY (rowid=?)",
-                // Asked for only where the address is not the current one.
+                // Read only if the address is not the current one.
                 "SEARCH c USING INDEX relay_addresses_current (account_id=?) LEFT-JOIN",
                 "SEARCH i USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
             ])
@@ -95,7 +96,7 @@ import Testing
 }
 
 extension QueryPlanTests {
-    /// What questions for decisions ask of the store.
+    /// The reads of decisions.
     fileprivate func decide(_ store: Store, _ account: Account) throws {
         for subject in [GrantSubject.own(sub: account.sub), .named(account.sub), .external(issuer: "i", subject: "s")] {
             _ = try store.history.history(team: 1, group: 1, subject: subject, now: 1_000_000)
@@ -129,7 +130,8 @@ extension QueryPlanTests {
 }
 
 extension QueryPlanTests {
-    /// A log of years has a hundred million rows: a page of it, or what is to be reviewed, is found in the order of an index.
+    /// A log of years has a hundred million rows: a page of it, or the review list, must be found
+    /// in the order of an index.
     @Test func queryPlan_logAndReviewPages_sortsNothing() throws {
         let test = try TestStore(.sqlite)
         func expect(_ index: String, _ ask: (Store) throws -> Void) throws {
@@ -152,7 +154,8 @@ extension QueryPlanTests {
                 _ = try store.reviews.list(ReviewFilter(since: 1, cause: cause), limit: 1, now: 1_000_000)
             }
         }
-        // What rules want looked at is rare among what asked for a check.
+        // Decisions that rules put on the review list are rare among those that required
+        // verification.
         try expect("decisions_for_review") { store in
             _ = try store.reviews.list(ReviewFilter(since: 1, cause: .rule), limit: 1, now: 1_000_000)
         }
@@ -161,7 +164,8 @@ extension QueryPlanTests {
         }
     }
 
-    /// What concerns one user in the audit, parked events among those of a week, and counters of what should not happen.
+    /// Rare rows: one user's entries in the audit, given-up events among those of a week, and
+    /// counters of incidents.
     @Test func queryPlan_rareRows_usesIndex() throws {
         let test = try LifecycleTests.world(.sqlite)
         try OutboxStepTests.post(test, accounts: [1])
@@ -233,7 +237,7 @@ extension QueryPlanTests {
             "\(objections)")
     }
 
-    /// How SQLite goes about each statement that `ask` leads to and that has `part` in it; at least one.
+    /// SQLite's plan for each statement of `ask` that contains `part`; at least one.
     private func plans(_ test: TestStore, of part: String, _ ask: (Store) throws -> Void) throws -> [[String]] {
         let recorder = RecordingDatabase(test.database)
         try ask(Store(database: recorder, keys: TestStore.keys(), relayDomains: ["relay.example"]))

@@ -1,4 +1,4 @@
-// A database that remembers every statement it is asked for.
+// A database that records all its statements.
 
 import Database
 import Synchronization
@@ -32,7 +32,7 @@ final class RecordingDatabase: Database {
         Dictionary(recorded.withLock { $0 }.map { ($0.sql, $0.arguments) }, uniquingKeysWith: { $1 })
     }
 
-    /// Arguments of the statements with this text in them that were part of a change, in order.
+    /// Arguments of the statements of changes that contain this text, in order.
     func changes(_ text: String) -> [[SQLValue]] {
         recorded.withLock { $0.filter { $0.isInChange && $0.sql.contains(text) }.map(\.arguments) }
     }

@@ -1,4 +1,4 @@
-// Redirect URIs that are taken, and those that are not.
+// Redirect URIs that are accepted, and those that are refused.
 
 import Support
 import Accounts

@@ -1,4 +1,4 @@
-// What people are shown of decisions and say of them, on both engines.
+// Decisions as reviewers see them, with their labels and notes, on both engines.
 
 import Accounts
 import Database
@@ -26,7 +26,7 @@ import Testing
         #expect(try Self.list(test, after: 3_599).isEmpty)
         #expect(try Self.list(test).map(\.decision.record.id) == ["rd_2"])
         #expect(try Self.list(test, cause: .objection).isEmpty && Self.list(test, cause: .rule).isEmpty)
-        // Whoever objects is listed at once, whatever came of the check.
+        // A decision with an objection is listed at once, independent of the outcome of its check.
         let account = try test.account("u1")
         try test.inner.store.persons.object(account: account, decision: "rd_1", TestStore.change)
         let objection = try Self.list(test, cause: .objection, after: 0)
@@ -52,7 +52,7 @@ import Testing
         #expect(events.map(\.type) == [.spamComplaint, .spamComplaint] && events.allSatisfy { $0.email == nil })
         #expect(Set(events.map(\.eventTime)).count == 2)
         #expect(events[0].sub == (try test.sub("u1")))
-        // Once the user has left the app, its team has no business with them.
+        // After the user has left the app, its team gets no event about the user.
         _ = try store.grants.revokeAll(account: account, TestStore.change)
         let told = try store.outbox.events(limit: 10).count
         #expect(try store.complaints.record(account: account, mark: [2], day: day + 1, now: TestStore.now))
@@ -100,7 +100,7 @@ import Testing
         #expect(try test.history(.own(sub: try test.sub("u1")), at: until)?.snoozes == [])
         let audit = try test.inner.store.audit.page(action: "rule.snooze", limit: 10).rows
         #expect(audit.count == 1 && audit[0].detail.hasPrefix("p app-spike until ") && audit[0].detail.hasSuffix(": twins"))
-        // The account goes, and with it what was said of it; the decision stays as one about no one.
+        // The notes about the account are deleted with it; the decision stays without an account.
         try test.inner.store.users.remove("u1", TestStore.change)
         let left: Int64? = try test.inner.database.value("SELECT COUNT(*) FROM rule_snoozes")
         #expect(left == 0)
@@ -113,7 +113,7 @@ import Testing
         #expect(notes == 0)
     }
 
-    /// All that had ended went in one statement, however many they were.
+    /// Ended snoozes must be deleted in steps, because they may be many.
     @Test(arguments: Engine.all) func snooze_ended_isDeletedInSteps(_ engine: Engine) throws {
         let test = try TestDecisions(engine)
         _ = try test.decided("u1", challenges: [], id: "rd_0")

@@ -64,7 +64,7 @@ import Testing
         return try #require(try store.database.row(sql))
     }
 
-    /// Each number of keys was texts of its own sizes, up to ten for what two statements do.
+    /// The number of texts to prepare must not grow with the number of keys.
     @Test(arguments: [0, 1, 2, 8, 31, 33, 128, 129, 250, 384]) func rows_manyKeys_takeFewStatements(_ count: Int) throws {
         let test = try TestStore(.sqlite)
         defer { withExtendedLifetime(test) {} }

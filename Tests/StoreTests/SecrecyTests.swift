@@ -1,4 +1,4 @@
-// What a stolen database shows: no inbox, no name.
+// A stolen database shows no inbox and no name.
 
 import Database
 import Accounts
@@ -24,7 +24,7 @@ import Testing
         func isFound(_ text: String) -> Bool {
             contents.contains { $0.range(of: Data(text.utf8)) != nil }
         }
-        // What is in the clear is found, so the search works.
+        // Text that is in clear is found, so the search works.
         #expect(isFound("The Juice Company"))
         #expect(isFound(address.address.localPart))
         #expect(isFound("tokentext"))
@@ -111,7 +111,7 @@ import Testing
         #expect(try KeyRing(fileText: text) == TestStore.keys())
     }
 
-    /// Never traps, and takes nothing that is not 32 octets in hexadecimal.
+    /// Never traps, and accepts only 32 octets in hexadecimal.
     @Test func keyFile_damaged_isRefused() {
         var random = SystemRandomNumberGenerator()
         let text = Array(TestStore.keys().fileText.utf8)
@@ -127,7 +127,8 @@ import Testing
                 #expect(set.versions.contains(set.active))
             }
         }
-        // Cut anywhere, it lacks a key or a part of one; only the last line end may be missing.
+        // A text that is cut anywhere lacks a key or a part of one; only the last line end may be
+        // missing.
         for length in 0..<text.count - 1 {
             #expect(throws: KeyFileError.self, "\(length)") {
                 try KeyRing(fileText: String(decoding: text[..<length], as: UTF8.self))

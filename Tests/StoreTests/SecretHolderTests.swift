@@ -5,7 +5,8 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct SecretHolderTests {
-    /// Whatever prints the store, or what contains it, prints no key: neither as text nor through reflection.
+    /// Printing the store, or a value that contains it, prints no key: neither as text nor through
+    /// reflection.
     @Test func store_printedOrDumped_showsNoKey() throws {
         let store = try TestStore(.sqlite).store
         var dumped = ""
@@ -14,7 +15,7 @@ import Testing
             #expect(text.contains("TombstoneMarks") && text.contains("DecisionMarks"))
             #expect(text.firstMatch(of: /\[\d+(, \d+){7}/)?.output == nil)
         }
-        // Octets stand one a line there.
+        // `dump` prints one octet a line.
         #expect(dumped.contains("TombstoneMarks"))
         #expect(dumped.firstMatch(of: /(\n\s*- \d+){8}/)?.output == nil)
     }

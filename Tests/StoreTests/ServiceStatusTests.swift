@@ -1,4 +1,4 @@
-// What services say of themselves, and the minutes that they count.
+// The reports of services, and the minutes that they count.
 
 import Monitoring
 import Accounts
@@ -10,7 +10,7 @@ import Testing
         let test = try TestStore(engine)
         let status = test.store.serviceStatus
         try status.report(host: "mx1", pid: 7, snapshot: "{}", minute: .init(at: 60, counts: #"{"a":1}"#), now: 60)
-        // Written twice, it counts once.
+        // A minute that is written twice counts once.
         try status.report(host: "mx1", pid: 7, snapshot: "{}", minute: .init(at: 60, counts: #"{"a":1}"#), now: 61)
         try status.report(host: "mx2", pid: 7, snapshot: "{}", minute: .init(at: 60, counts: #"{"a":2}"#), now: 60)
         try status.remove(host: "mx1", pid: 7, minute: .init(at: 90, counts: #"{"a":4}"#))

@@ -1,4 +1,4 @@
-// What goes on at the same time in the store: retention and removals beside decisions, counts and sign-ups.
+// Concurrent work in the store: retention and removals beside decisions, counts and sign-ups.
 
 import Database
 import Accounts
@@ -13,7 +13,7 @@ import Testing
         try test.database.value(SQL(sql, []))
     }
 
-    /// What is too old goes, what is not stays, and no one who writes meanwhile fails.
+    /// Rows that are too old are deleted, others stay, and no concurrent writer fails.
     @Test(arguments: Engine.all) func retention_duringWrites_deletesOnlyExpired(_ engine: Engine) async throws {
         let test = try TestDecisions(engine)
         let store = test.inner.store
@@ -53,7 +53,8 @@ import Testing
         #expect(try Self.number(test.inner, "SELECT COUNT(*) FROM once_marks WHERE expires_at > \(now)") == Int64(count / 2))
     }
 
-    /// Whatever comes first: nothing refers to what is gone, every deletion is told once, and no name is given to two.
+    /// In every order: nothing refers to a deleted row, every deletion writes one event, and no
+    /// name is given to two accounts.
     @Test(arguments: Engine.all) func accountDeletion_duringDecisions_leavesNoReferences(_ engine: Engine) async throws {
         let test = try TestDecisions(engine)
         let store = test.inner.store

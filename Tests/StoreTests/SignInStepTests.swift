@@ -1,4 +1,4 @@
-// What the steps of a sign-in ask the store, each by one statement, on both engines.
+// The reads of the steps of a sign-in, each in one statement, on both engines.
 
 import Accounts
 import Database
@@ -58,7 +58,7 @@ import Testing
         #expect(first.isLive && first.isTeamsLive && first.sharesEmail && first.name == nil && first.inboxNumber == nil)
         #expect(first.emailKind == .privateRelay && first.address?.domain == "relay.example")
         #expect(try consent("com.tea")?.address != first.address)
-        // Another app of the team: the address is the same, the consent is missing.
+        // Another app of the team: the address is the same, but there is no consent.
         let other = try #require(try consent("com.other"))
         #expect(!other.isLive && other.isTeamsLive && !other.sharesEmail && other.address == first.address)
         #expect(try consent("com.juice", of: "bob") == nil)
@@ -82,10 +82,10 @@ import Testing
         #expect(try store.provider.consent(user: "anna", clientID: "com.juice")?.sharesName == true)
         try signIn(test, "com.juice", scopes: ["name", "openid"], name: .stored)
         #expect(try name() == stored)
-        // What one app was given, another of the team was not.
+        // A consent to one app gives another app of the team nothing.
         try signIn(test, "com.other", scopes: ["openid"])
         #expect(try store.provider.consent(user: "anna", clientID: "com.other")?.sharesName == false)
-        // A new address, the former ones retired: one row still.
+        // A new address, and the former ones retired: still one row.
         let account = try #require(try store.accounts.accounts(team: "juice", user: "anna").first)
         let old = try #require(try store.provider.consent(user: "anna", clientID: "com.juice")?.address)
         try store.addresses.retire(old, Self.change)

@@ -1,5 +1,5 @@
-// Domains that teams add themselves, on both engines: nothing serves that is not proved, and what fails stops, not before its
-// team was told.
+// Domains that teams add themselves, on both engines. A domain serves only after its proof; one
+// whose checks fail stops only after its team was warned.
 
 import Accounts
 import Database
@@ -13,7 +13,7 @@ import Testing
 
     private static func at(_ now: Int64) -> Change { Change(actor: "serve", now: now) }
 
-    /// Whether mail from an address of the domain finds a team, as the relay asks.
+    /// Whether the relay finds a team for mail from an address of the domain.
     private static func serves(_ test: TestStore, _ domain: String) throws -> Bool {
         let from = try AddrSpec.typed("news@\(domain)")
         let sources = try test.store.sources.sources(team: "juice").map(\.value)
@@ -46,7 +46,8 @@ import Testing
         #expect(try Self.serves(test, "news.juice.example"))
         #expect(try claims.due(now: proved.nextCheckAt - 1, limit: 10).isEmpty)
 
-        // A month later the record is gone: it is told at once, and serves for seven days more.
+        // A month later the record is missing: the team is warned at once, and the domain serves
+        // for seven more days.
         now = proved.nextCheckAt
         let warned = try #require(try claims.record(.absent, of: proved, Self.at(now)))
         #expect(warned.state == .proved && warned.warnedAt == now)
@@ -58,14 +59,15 @@ import Testing
         #expect(stopped.state == .stopped)
         #expect(try !Self.serves(test, "news.juice.example"))
         #expect(try Self.told(test) == ["source-unproved news.juice.example", "source-stopped news.juice.example"])
-        // The record is back: so is the source.
+        // When the record is back, the source is back too.
         let again = try #require(try claims.record(.seen, of: stopped, Self.at(now + 8 * Self.day)))
         #expect(again.state == .proved && again.warnedAt == nil)
         #expect(try Self.serves(test, "news.juice.example"))
         #expect(try test.store.audit.entries(limit: 3).map(\.action) == ["source.prove", "source.stop", "source.prove"])
     }
 
-    /// A DNS that says nothing is not one that says no; but it does not serve for ever either.
+    /// A DNS that does not answer is not a missing record, but the domain does not serve for ever
+    /// either.
     @Test(arguments: Engine.all) func sourceClaim_dnsUnanswered_stopsAfterAMonth(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
@@ -92,7 +94,7 @@ import Testing
         #expect(try test.store.sourceClaims.claims(team: "juice").isEmpty)
     }
 
-    /// Given up while the DNS was asked, or given up and claimed again: the answer is of no use.
+    /// Given up during the DNS query, or given up and claimed again: the answer is not used.
     @Test(arguments: Engine.all) func sourceClaim_answerToEarlierClaim_provesNothing(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
@@ -103,13 +105,13 @@ import Testing
         #expect(second.token != first.token)
         #expect(try claims.record(.seen, of: first, TestStore.change) == nil)
         #expect(try !Self.serves(test, "juice.example"))
-        // With its team it goes too.
+        // The claim is removed with its team.
         try test.store.teams.remove("juice", TestStore.change)
         #expect(try claims.record(.seen, of: second, TestStore.change) == nil)
         #expect(try claims.due(now: .max, limit: 10).isEmpty)
     }
 
-    /// Each with its own token: one team's record proves nothing of another's claim.
+    /// Each claim has its own token: one team's record does not prove another team's claim.
     @Test(arguments: Engine.all) func sourceClaim_twoTeamsOneDomain_areProvedSeparately(_ engine: Engine) throws {
         let test = try TestStore(engine)
         _ = try test.store.teams.add(id: "soda", name: "Soda", TestStore.change)
@@ -132,10 +134,10 @@ import Testing
         try store.sources.add(
             team: "juice", store.sources.checked("juice.example", envelopeDomain: nil, now: TestStore.now), TestStore.change)
         #expect(try Self.serves(test, "juice.example"))
-        // No claim is left that could stop it.
+        // No claim is left that could stop the source.
         #expect(try claims.claims(team: "juice").isEmpty && claims.due(now: .max, limit: 10).isEmpty)
         expectRefusal(.exists) { _ = try claims.claim(team: "juice", "juice.example", TestStore.change) }
-        // And what an administrator removes is not proved again.
+        // A source that an administrator removed is not proved again.
         let other = try claims.claim(team: "juice", "other.example", TestStore.change)
         _ = try claims.record(.seen, of: other, TestStore.change)
         try store.sources.remove(team: "juice", "other.example", envelopeDomain: nil, TestStore.change)
@@ -143,7 +145,8 @@ import Testing
         #expect(try !Self.serves(test, "other.example"))
     }
 
-    /// A domain that the team had proved was "already registered", and stopped with the team's record.
+    /// If an administrator adds a domain that the team had proved, it must be registered, and not
+    /// stop with the team's record.
     @Test(arguments: Engine.all) func source_provedThenAddedByAdministrator_isKept(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let (store, claims) = (test.store, test.store.sourceClaims)
@@ -193,11 +196,12 @@ import Testing
         expectRefusal(.invalid) { _ = try lesser([.keysWrite]) }
         expectRefusal(.invalid) { _ = try lesser([.usersWrite]) }
         expectRefusal(.invalid) { _ = try lesser([]) }
-        // Another key's are as not there.
+        // Another key's keys look as if they did not exist.
         let other = try keys.issue(team: "juice", scopes: [.keysWrite], expiresAt: nil, note: "", TestStore.change).key
         expectRefusal(.notFound) { try keys.revokeLesser(child.id, by: other.id, TestStore.change) }
         expectRefusal(.notFound) { try keys.revokeLesser(other.id, by: parent.id, TestStore.change) }
-        // What a key issued ends with it, also where it is rotated: a thief may have made some. A revoked one issues no more.
+        // The keys that a key issued end with it, also at a rotation, because a thief may have
+        // issued some. A revoked key issues no more.
         let short = try lesser([.sourcesRead], expiresAt: TestStore.now + 30)
         let next = try keys.rotate(parent.id, overlap: 60, expiresAt: nil, TestStore.change).key
         #expect(try keys.key(child.id).issuedBy == parent.id)

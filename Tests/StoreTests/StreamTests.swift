@@ -1,4 +1,4 @@
-// Streams: what each change becomes there, what is held, and what no one else can touch.
+// Streams: the event of each change, events that are held back, and access by others.
 
 import Accounts
 import Administration
@@ -23,12 +23,12 @@ import Testing
         try StreamRequest(StrictJSON.parseObject(Array(text.utf8), limit: 65_536), isNew: isNew)
     }
 
-    /// One of an app of `LifecycleTests.world`, empty.
+    /// A stream of an app of `LifecycleTests.world`, empty.
     static func polledStream(_ test: TestStore) throws -> EventStream {
         try test.store.streams.add(juice, app: "com.juice", request("{}"), rules, change)
     }
 
-    /// A team with an app, its user u1, and a polled stream, beside the endpoint of before.
+    /// A team with an app, its user u1, and a polled stream beside its earlier endpoint.
     private struct Fixture {
         let test: TestStore
         let account: AuthorizedGrant
@@ -42,7 +42,7 @@ import Testing
             stream = try test.store.streams.add(juice, app: "com.juice", request(text), rules, change)
         }
 
-        /// What the stream got, the oldest first.
+        /// The events of the stream, the oldest first.
         func got() throws -> [OutboxEvent] {
             try store.outbox.events(limit: 1_000).reversed().filter { $0.endpointNumber == stream.number }
         }
@@ -73,9 +73,9 @@ import Testing
         #expect(try tokens[1].event.subject == .email(world.address.wireForm))
         #expect(tokens[1].event.payload["new-value"]?.string == new.wireForm)
         #expect(tokens[2].event.subject == .issuerSubject(issuer: Self.issuer, subject: world.account.account.sub))
-        // One change has one name, whatever it becomes; another change has another.
+        // All events of one change have one name; another change has another.
         #expect(tokens[1].transaction == tokens[2].transaction && tokens[0].transaction != tokens[1].transaction)
-        // The endpoint beside it hears what it always heard.
+        // The endpoint beside it gets the same events as before.
         let others = try world.store.outbox.events().filter { $0.endpointNumber != world.stream.number }
         #expect(others.reversed().map(\.type) == [.emailDisabled, .emailEnabled])
     }
@@ -123,15 +123,16 @@ import Testing
             now: Self.change.now)
         #expect(record == .suspended)
         #expect(try world.tokens().map(\.event.uri) == [EventType.inboxSuspended.facts.uri])
-        // Confirmed, it takes mail again.
+        // After its confirmation the inbox accepts mail again.
         _ = try world.store.inboxes.confirm(user: "u1", .number(1), Self.change)
         #expect(try world.tokens().map(\.event.uri) == [EventType.inboxSuspended.facts.uri, EventType.inboxResumed.facts.uri])
         #expect(try world.tokens().last?.event.payload["event_timestamp"] != nil)
-        // Nothing about it at the endpoint of before, whose form has no room for it.
+        // The earlier endpoint gets nothing about it, because its form has no such event.
         #expect(try world.store.outbox.events().allSatisfy { $0.endpointNumber == world.stream.number })
     }
 
-    /// A team heard that mail waits, and never that it goes on: to another inbox, or since forwarding was off and on again.
+    /// After the event that mail waits, the team must also get the event that it continues: after a
+    /// change of the inbox, or after forwarding was off and on again.
     @Test(arguments: Engine.all) func stream_suspendedMailRedirected_getsInboxResumed(_ engine: Engine) throws {
         let world = try Fixture(engine)
         _ = try world.store.inboxes.add(
@@ -162,7 +163,7 @@ import Testing
         let all = try world.got().map(\.jti)
         let first = try world.poll()
         #expect(first.events.map(\.jti) == [all[0]] && first.hasMore)
-        // It comes again until it is acknowledged, and then never.
+        // An event is sent again until it is acknowledged, and then not again.
         #expect(try world.poll().events.map(\.jti) == [all[0]])
         #expect(try world.poll(limit: 0).events.isEmpty && world.poll(limit: 0).hasMore)
         #expect(try world.poll(#"{"ack":["\#(all[0])","\#(all[0])","unknown"]}"#).events.map(\.jti) == [all[1]])
@@ -171,10 +172,10 @@ import Testing
         let parked = try #require(try world.store.outbox.events(state: .parked).first)
         #expect(parked.jti == all[1] && parked.lastError == "the receiver refused it (invalid_key)")
         #expect(try world.poll(#"{"ack":["\#(all[2])"]}"#).events.isEmpty)
-        // What the operator retries comes again.
+        // An event that the operator retries is sent again.
         #expect(try world.store.outbox.retry(jti: all[1], Self.change) == 1)
         #expect(try world.poll().events.map(\.jti) == [all[1]])
-        // No one but the receiver fetches them.
+        // Only the receiver fetches them.
         #expect(try world.store.outbox.waitingEndpoints().allSatisfy { $0.number != world.stream.number })
     }
 
@@ -199,7 +200,7 @@ import Testing
         try world.toggle(false)
         let request = VerificationRequest(streamID: world.stream.id, state: "s")
         #expect(try store.streams.verify(Self.juice, request, Self.change))
-        // Events about the stream itself go out all the same.
+        // Events about the stream itself are still sent.
         #expect(try world.poll().events.map(\.type) == [.verification])
         try set(.enabled)
         #expect(Set(try world.poll().events.map(\.type)) == [.verification, .emailDisabled])
@@ -230,7 +231,7 @@ import Testing
         let request = VerificationRequest(streamID: world.stream.id, state: nil)
         let written = try (0..<30).filter { _ in try world.store.streams.verify(Self.juice, request, Self.change) }
         #expect(written.count == 10)
-        // They come one after the other, as one subject's.
+        // They are sent one after the other, as events of one subject.
         #expect(try world.poll().events.count == 1)
     }
 
@@ -254,7 +255,7 @@ import Testing
             try world.toggle(true)
             #expect(try world.got().count == before + 1, "\(subject)")
         }
-        // Whom no one knows is ignored.
+        // An unknown subject is ignored.
         let unknown = SubjectRequest(streamID: world.stream.id, subject: .email("nobody@relay.example"))
         try world.store.streams.set(Self.juice, unknown, isIn: false, issuer: Self.issuer, Self.change)
     }
@@ -333,7 +334,8 @@ import Testing
         try world.toggle(false)
         try world.store.teams.remove("juice", Self.change)
         while try world.store.removals.step(now: Self.change.now) {}
-        // The purge is told to whoever still asks; then everything goes by the clock.
+        // The deletion is sent to streams that are still enabled; everything else is deleted with
+        // time.
         #expect(try world.got().map(\.type) == [.emailDisabled, .accountDelete])
         _ = try world.store.outbox.parkExpired(now: Self.change.now + 4 * 86_400)
         while try world.store.outbox.deleteEnded(now: Self.change.now + 40 * 86_400) > 0 {}

@@ -1,4 +1,4 @@
-// A store with an app and short forms for what decisions do with it.
+// A store with an app, and short functions for the actions of decisions.
 
 import Accounts
 import Decisions
@@ -37,7 +37,7 @@ final class TestDecisions: Sendable {
             evaluatedAt: now, expiresAt: now + 300)
     }
 
-    /// Logs a decision about the user's grant and gives its id.
+    /// Logs a decision about the user's grant and returns its id.
     func decided(_ user: String, challenges: [String], id: String = "rd_1") throws -> String {
         let grant = try history(.own(sub: try sub(user)))?.grant?.number
         try inner.store.decisions.insert([try record(id, challenges: challenges, grant: grant)])

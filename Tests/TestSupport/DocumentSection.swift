@@ -1,4 +1,4 @@
-// Sections of documents that tests write. POSTERN_TEST_RECORD=1 writes them again.
+// Sections of documents that tests write. POSTERN_TEST_RECORD=1 writes them.
 
 import Foundation
 import Synchronization
@@ -11,7 +11,7 @@ package struct DocumentSection {
 
     /// - Parameters:
     ///   - test: the suite that writes the section.
-    ///   - file: in `docs`.
+    ///   - file: the name of a file in `docs`.
     package init(_ name: String, by test: String, in file: String) {
         url = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent().appending(path: "docs/\(file)")
@@ -19,10 +19,11 @@ package struct DocumentSection {
         end = "<!-- end of \(name) -->\n"
     }
 
-    /// Several sections of one document may be written at once.
+    /// Several sections of one document may be written at the same time.
     private static let writing = Mutex(())
 
-    /// Whether the document has the section as it is made, which has an empty line before and after it.
+    /// Whether the document contains the section as generated, with an empty line before and after
+    /// it.
     package func holds(_ made: String) throws -> Bool {
         guard ProcessInfo.processInfo.environment["POSTERN_TEST_RECORD"] == "1" else {
             return try compare(made, isWritten: false)

@@ -1,12 +1,12 @@
-// How much generated tests generate.
+// The number of cases that generated tests create.
 
 import Foundation
 
-/// Settings of generators: short in every run, long by hand.
+/// Settings of generators: few cases in every run, many on request.
 package enum Generated {
-    /// The seed and the number of cases: `POSTERN_GENERATED=SEED:COUNT`, else the test's own, of which `make check` takes a
-    /// part: POSTERN_TEST_SHARE=8 is an eighth.
-    /// - Parameter variable: that names them.
+    /// The seed and the number of cases: `POSTERN_GENERATED=SEED:COUNT`, or the test's own.
+    /// `make check` uses a part of the test's own: POSTERN_TEST_SHARE=8 is an eighth.
+    /// - Parameter variable: the name of the variable.
     package static func settings(
         seed: UInt64 = 1, count: Int, variable: String = "POSTERN_GENERATED"
     ) -> (seed: UInt64, count: Int) {

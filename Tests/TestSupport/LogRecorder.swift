@@ -1,9 +1,9 @@
-// What was logged.
+// A record of log lines.
 
 import Logging
 import Synchronization
 
-/// Keeps every line that is logged: level, message, then the metadata in the order of its names.
+/// Keeps every log line: level, message, then the metadata in the order of its names.
 package final class LogRecorder: Sendable {
     private let stored = Mutex<[String]>([])
 
@@ -11,7 +11,7 @@ package final class LogRecorder: Sendable {
 
     package var lines: [String] { stored.withLock { $0 } }
 
-    /// A logger of every level that writes here.
+    /// A logger of every level that writes into this record.
     package var logger: Logger {
         Logger(label: "test") { _ in Handler(recorder: self) }
     }

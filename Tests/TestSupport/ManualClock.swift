@@ -1,8 +1,8 @@
-// Time that a test sets.
+// A clock that a test sets.
 
 import Synchronization
 
-/// A clock that moves when a test moves it. Seconds since 1970.
+/// A clock that only the test moves. Seconds since 1970.
 package final class ManualClock: Sendable {
     private let time: Mutex<Int64>
 

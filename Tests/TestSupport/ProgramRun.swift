@@ -1,11 +1,12 @@
-// Programs run to their end, as tests run tools.
+// Programs that tests run to their end.
 
 import Concurrency
 import Foundation
 
-/// What a program did: its output goes to files, so that it never waits for its reader, and no other child holds them.
+/// The result of a program. Its output goes to files, so that it never waits for its reader, and no
+/// other child has them open.
 package struct ProgramRun: Sendable {
-    /// As in a shell: 128 + signal where one killed it.
+    /// As in a shell: 128 + signal if a signal killed it.
     package let status: Int32
     package let standardOutput: Data
     package let standardError: Data
@@ -16,7 +17,7 @@ package struct ProgramRun: Sendable {
     /// Runs a program, found as in a shell, and waits for its end.
     /// - Parameters:
     ///   - environment: the program's whole environment; that of this process if nil.
-    ///   - directory: where it runs; the present one if nil.
+    ///   - directory: its working directory; the present one if nil.
     package init(
         _ command: [String], input: Data = Data(), environment: [String: String]? = nil, directory: URL? = nil
     ) throws {

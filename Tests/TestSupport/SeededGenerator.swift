@@ -1,6 +1,6 @@
 // Random numbers that are the same in every run.
 
-/// A generator whose numbers depend on its seed alone (SplitMix64).
+/// A generator whose numbers depend only on its seed (SplitMix64).
 package struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
     package init(seed: UInt64) { state = seed }

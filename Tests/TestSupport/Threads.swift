@@ -1,10 +1,11 @@
-// Threads for tests that block: those of Swift's pool are as many as the processors, and servers of other tests need them.
+// Threads for tests that block: Swift's pool has only as many as the processors, and servers of
+// other tests need them.
 
 import Concurrency
 import Synchronization
 import Testing
 
-/// Runs each test of a suite on threads of its own.
+/// Runs each test of a suite on separate threads.
 package struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
     package var isRecursive: Bool { true }
 
@@ -16,11 +17,11 @@ package struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == BlockingTrait {
-    /// For tests that wait for processes, files, locks, or compute for long.
+    /// For tests that wait for processes, files or locks, or compute for long.
     package static var blocking: BlockingTrait { BlockingTrait() }
 }
 
-/// As many threads as there are jobs at a time; an idle one takes the next job.
+/// As many threads as concurrent jobs; an idle one runs the next job.
 final class ThreadExecutor: TaskExecutor {
     static let shared = ThreadExecutor()
 

@@ -17,7 +17,7 @@ package struct AccountSummary: Sendable, Hashable {
     /// Nil for an account of an external issuer.
     package let userID: String?
     package let sub: String
-    /// The current relay address; nil where there is none.
+    /// The current relay address; nil if there is none.
     package let address: AddrSpec?
     package let isForwardingOn: Bool
     package let grants: [GrantSummary]

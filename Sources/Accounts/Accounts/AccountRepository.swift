@@ -35,7 +35,7 @@ package struct AccountRepository: Sendable {
         try page(team: team, user: user, after: nil, limit: Int(Int32.max)).rows
     }
 
-    /// The same page by page.
+    /// Accounts by team and user identifier, page by page, the oldest first.
     /// - Parameters:
     ///   - after: the account after which to begin.
     ///   - limit: accounts to read. Those of removed teams are not in the page.
@@ -52,11 +52,13 @@ package struct AccountRepository: Sendable {
             LEFT JOIN users u ON u.id = a.user_id
         """
 
-    /// Deletes an account. Grants and relay addresses end at once; codes, tokens, stored correspondents and counters go with
-    /// them, or in steps afterwards if they are too many for one transaction. `sub` and addresses are retired permanently: mail
-    /// to them is rejected as unknown. For 30 days a tombstone records that an account of this inbox was deleted. Every app that
-    /// ever had a grant is notified. The user and other accounts stay.
-    /// - Parameter isTeams: whether the team deletes it. The user did not, so the inbox gets no tombstone.
+    /// Deletes an account. Its grants and relay addresses end at once. Its codes, tokens, stored
+    /// correspondents and counters are deleted in the same transaction, or in later steps if they
+    /// are too many. `sub` and addresses are retired permanently: mail to them is rejected as
+    /// unknown. For 30 days a tombstone records that an account of this inbox was deleted. Every
+    /// app that ever had a grant is notified. The user and the user's other accounts stay.
+    /// - Parameter isTeams: whether the team deletes it. Then the inbox gets no tombstone, because
+    ///   the user deleted nothing.
     package func delete(account number: Int64, isTeams: Bool = false, _ change: Change) throws(StoreFailure) {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let account = try connection.account(number)
@@ -77,14 +79,15 @@ package struct AccountRepository: Sendable {
         for row in found {
             let account: Int64 = try row["id"]
             let teamRemovedAt: Int64? = try row["removed_at"]
-            // The user did not remove the team: the inbox gets no tombstone for it.
+            // The user did not remove the team, so the inbox gets no tombstone for it.
             if teamRemovedAt == nil { try recordTombstone(connection, account: account, now: now) }
             try remove(connection, tracker, account: account, rows: &rows, now: now)
         }
     }
 
-    /// Removes an account with its rows at once, if these are at most `rows`. Otherwise it loses its names, its user and its
-    /// consents, and moves to a removed team, with which the rest is deleted in steps.
+    /// Removes an account with its rows at once, if these are at most `rows`. Otherwise the account
+    /// loses its names, its user and its consents, and moves to a removed team. The other rows are
+    /// deleted in steps, together with that team.
     func remove(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, account: Int64, rows: inout Int, now: Int64
     ) throws(StoreFailure) {
@@ -122,7 +125,8 @@ package struct AccountRepository: Sendable {
         try connection.run("UPDATE outbox SET email = NULL, detail = NULL WHERE account_id = \(account) AND state <> 'pending'")
     }
 
-    /// Writes the tombstones of an account that its user deletes: the deletion today, and failed checks on their days.
+    /// Writes the tombstones of an account that its user deletes: the deletion on the present day,
+    /// and failed checks on their own days.
     func recordTombstone(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws(StoreFailure) {
         var tombstones: [[UInt8]] = try connection.values(
             """

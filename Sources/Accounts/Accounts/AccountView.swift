@@ -2,7 +2,8 @@
 
 import Support
 
-/// An account. A team does not see `team` and `user`: it knows its users by `sub`. Lists omit what only a single account shows.
+/// An account. A team does not see `team` and `user`: it knows its users by `sub`. Some fields are
+/// in a single account only, and not in lists.
 package struct AccountView: Encodable, Sendable {
     /// Consent to the apps of a group.
     package struct Consent: Encodable, Sendable {
@@ -15,7 +16,7 @@ package struct AccountView: Encodable, Sendable {
         var revokedAt: Timestamp?
     }
 
-    /// Who asks.
+    /// The reader of the view.
     package enum Asker: Sendable {
         /// Its team, over HTTP.
         case team
@@ -31,7 +32,7 @@ package struct AccountView: Encodable, Sendable {
     private let user: String?
     package private(set) var credentialState: String?
     private var emailKind: String?
-    /// The relay address; nil where the account has none.
+    /// The relay address; nil if the account has none.
     package let email: String?
     private var isPrivateEmail: Bool?
     let isForwardingOn: Bool?

@@ -3,7 +3,7 @@
 import Database
 import InternetMessage
 
-/// Which kind of address of a user a team has.
+/// The kind of address that a team has of a user.
 package enum EmailKind: String, SQLCodable, Sendable, Hashable, CaseIterable {
     /// A relay address. Only these have `email-*` events.
     case privateRelay = "private"
@@ -43,15 +43,16 @@ package struct Grant: Sendable, Hashable {
     package let state: State
     package let firstAuthorizedAt: Int64
     package let lastAuthorizedAt: Int64
-    /// How long a visit lasts, in seconds.
+    /// The length of a visit in seconds.
     package static let day: Int64 = 86_400
     package let revokedAt: Int64?
-    /// 0 unsupported, 1 unknown, 2 likely real; nil where no token ever stated it.
+    /// 0 unsupported, 1 unknown, 2 likely real; nil if no token ever stated it.
     package let realUserStatus: Int?
-    /// The status before the last revocation and return; nil where there was none.
+    /// The status before the last revocation and return; nil if there was none.
     package let priorStatus: Int?
-    /// Increases with every revocation. Codes and tokens are valid only in the generation in which they were issued: so
-    /// revoking ends them all, and a return does not revive them.
+    /// Increases with every revocation. Codes and tokens are valid only in the generation in which
+    /// they were issued. So a revocation ends all of them, and a later consent does not make them
+    /// valid again.
     package let generation: Int64
 }
 
@@ -61,7 +62,7 @@ package enum CredentialState: String, SQLCodable, Sendable, Hashable, CaseIterab
     case notFound = "not_found"
 }
 
-/// What a user consents to at a sign-in.
+/// The consent that a user gives at a sign-in.
 package struct AuthorizationRequest: Sendable {
     /// Any app of the group; apps of one group share the grant.
     package var clientID: String
@@ -72,11 +73,11 @@ package struct AuthorizationRequest: Sendable {
     package var inbox: InboxName?
     /// Whether the team gets the user's name; nil keeps the present setting.
     package var sharesName: Bool?
-    /// Which name that is; nil keeps the present one.
+    /// The name that the team gets; nil keeps the present one.
     package var name: GivenName?
-    /// 0 … 2; stored at the first authorization and at a return, and where the grant has none yet.
+    /// 0 … 2. Stored at the first authorization, at a return, and when the grant has none yet.
     package var realUserStatus: Int?
-    /// The status in its place, where a policy decided.
+    /// The status that a policy decided; it replaces `realUserStatus`.
     package var givenStatus: GivenStatus?
 
     package init(
@@ -106,7 +107,7 @@ package struct AuthorizedGrant: Sendable {
     package let team: Team
     package let account: Account
     package let grant: Grant
-    /// For an account that has one.
+    /// Nil if the account has no relay address.
     package let relayAddress: RelayAddress?
     /// Whether name and status are delivered now: the first time, and after a return.
     package var deliversProfile: Bool { kind != .again }

@@ -1,9 +1,9 @@
-// Which address of a user a client is given.
+// The address of a user that a client gets.
 
 import Database
 import InternetMessage
 
-/// The address that a client is given.
+/// The address that a client gets.
 package enum ClientEmail: Sendable, Hashable {
     case relay(AddrSpec)
     /// The user's own, verified and shared.
@@ -11,8 +11,8 @@ package enum ClientEmail: Sendable, Hashable {
 }
 
 extension InboxRepository {
-    /// The relay address, or the inbox itself where the account shares it and it is verified. This is the inbox that was
-    /// shared; nil if that one was removed.
+    /// The relay address, or the inbox itself if the account shares it and it is verified. The
+    /// inbox is the one that the user shared; nil if that one was removed.
     package func email(_ connection: any DatabaseConnection, _ account: Account) throws(StoreFailure) -> ClientEmail? {
         switch account.emailKind {
         case .none: return nil

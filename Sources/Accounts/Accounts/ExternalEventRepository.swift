@@ -3,7 +3,7 @@
 import Database
 import InternetMessage
 
-/// What an issuer reported about one of its accounts. All checks of its signature are done.
+/// A report of an issuer about one of its accounts. All checks of its signature are done.
 package struct ExternalEvent: Sendable, Hashable {
     package let issuer: String
     package let jti: String
@@ -25,9 +25,9 @@ package struct ExternalEvent: Sendable, Hashable {
     }
 }
 
-/// What a transmitter reported about one of its own accounts.
+/// A report of a transmitter about one of its own accounts.
 package struct ExternalRiskEvent: Sendable {
-    /// Who it is about.
+    /// The account or user that it is about.
     package enum Subject: Sendable, Hashable {
         /// The issuer's name for its account.
         case named(String)
@@ -51,21 +51,22 @@ package struct ExternalRiskEvent: Sendable {
     }
 }
 
-/// The outcome of such an event. All outcomes get the same response: the issuer has done its part.
+/// The outcome of such an event. The response is the same for all outcomes, because the issuer need
+/// not send any of them again.
 package enum ExternalEventOutcome: String, Sendable, Hashable {
     /// It changed something, or confirmed it.
     case taken
-    /// It was taken before.
+    /// It was applied before.
     case repeated
     /// A later event of its kind, or a later authorization, was handled before it.
     case outdated
-    /// Nothing is known of this subject.
+    /// This subject is unknown.
     case unknownSubject
-    /// A kind of event that means nothing here.
+    /// Postern does not use this kind of event.
     case unknownType
 }
 
-/// Takes events of external issuers.
+/// Applies events of external issuers.
 package struct ExternalEventRepository: Sendable {
     /// How long a `jti` is kept, in seconds: longer than an event is accepted (7 days).
     private static let memory: Int64 = 9 * 86_400
@@ -74,7 +75,7 @@ package struct ExternalEventRepository: Sendable {
     let index: BlindIndex
     private var database: any Database { accounts.database }
 
-    /// Applies an event. Email events set what is known about the issuer's own forwarding, never ours. `consent-revoked` ends
+    /// Applies an event. Email events set the known state of the issuer's own forwarding, never ours. `consent-revoked` ends
     /// the grant to the client's app group. `account-delete` deletes the account and leaves a tombstone.
     package func apply(_ event: ExternalEvent, _ change: Change) throws(StoreFailure) -> ExternalEventOutcome {
         try accounts.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
@@ -125,7 +126,7 @@ package struct ExternalEventRepository: Sendable {
         }
     }
 
-    /// Records what a transmitter reported about its account, for policies; it has no other effect. If one person has accounts
+    /// Records a transmitter's report about its account, for policies; it has no other effect. If one person has accounts
     /// with several teams, the event is about all of them unless it names an app.
     package func note(_ event: ExternalRiskEvent, _ change: Change) throws(StoreFailure) -> ExternalEventOutcome {
         try database.write(.durable) { connection throws(StoreFailure) in
@@ -193,7 +194,8 @@ package struct ExternalEventRepository: Sendable {
             DailyCounter(accountNumber: account, day: Day.number(change.now), kind: .forwardingToggled, count: 1))
     }
 
-    /// Deletes what is older than any event that would be accepted, at most `limit` at a time. Returns the number.
+    /// Deletes records that are older than any event that would be accepted, at most `limit` at a
+    /// time. Returns the number.
     package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(

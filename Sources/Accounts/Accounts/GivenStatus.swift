@@ -2,7 +2,7 @@
 
 import Database
 
-/// What a status policy decided at an authorization.
+/// The status that a policy decided at an authorization.
 package struct GivenStatus: Sendable, Hashable {
     /// 0 … 2, as in identity tokens.
     package let status: Int

@@ -1,4 +1,4 @@
-// Consent: given, revoked, given again, and what a team's backend learns about it.
+// Consent: given, revoked and given again, and its state for the team's backend.
 
 import Database
 import InternetMessage
@@ -11,16 +11,17 @@ package struct GrantRepository: Sendable {
 
     /// Records a user's consent to an app, for the first time, again, or after a revocation.
     ///
-    /// Account, `sub` and relay address are created where there are none, and stay the same after a return. After a return the
-    /// earlier status is the grant's `priorStatus`. `emailKind` counts only while no grant of the account is live: what one app
-    /// was given does not change because of another.
+    /// Creates the account, `sub` and relay address if they do not exist. They stay the same after
+    /// a return, and the earlier status is then the grant's `priorStatus`. `emailKind` counts only
+    /// while no grant of the account is live: a consent to one app does not change what another app
+    /// already has.
     package func authorize(_ request: AuthorizationRequest, _ change: Change) throws(StoreFailure) -> AuthorizedGrant {
         try addresses.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             try authorize(connection, tracker, request, change)
         }
     }
 
-    /// The same within a transaction.
+    /// Records a consent within a transaction.
     package func authorize(
         _ connection: any DatabaseConnection, _ tracker: AccountChangeTracker, _ request: AuthorizationRequest, _ change: Change
     ) throws(StoreFailure) -> AuthorizedGrant {
@@ -70,17 +71,20 @@ package struct GrantRepository: Sendable {
             guard inbox.isVerified, !inbox.isReplyOnly else {
                 throw .refused(.unmet, "mail goes to verified inboxes only, and never to a reply-only one")
             }
-            // Where the team has the inbox itself, it would learn this one: only if the user shares it in this request.
+            // A team that has the inbox itself would learn this inbox: the change needs the user's
+            // consent to share it in this request.
             if kind != .real || !isLive || request.emailKind == .real {
                 try connection.run("UPDATE accounts SET inbox_id = \(inbox.id) WHERE id = \(account)")
             }
         }
-        // This inbox is now the shared one, and stays so: the team is not given a later default.
+        // This inbox is now the shared one, and stays so: the team does not get a later default
+        // inbox.
         if request.emailKind == .real, !isLive {
             try connection.run("UPDATE accounts SET inbox_id = target_inbox WHERE id = \(account) AND inbox_id IS NULL")
         }
         if let sharesName = request.sharesName {
-            // Each sign-in says so again: what is written conflicts with those who read beside it.
+            // Every sign-in sets this value. An unchanged value is not written, because a write
+            // conflicts with concurrent readers.
             try connection.run(
                 "UPDATE accounts SET shares_name = \(sharesName) WHERE id = \(account) AND shares_name <> \(sharesName)")
         }
@@ -101,8 +105,8 @@ package struct GrantRepository: Sendable {
         try database.read { connection throws(StoreFailure) in try connection.grants(account: number) }
     }
 
-    /// Revokes the account's grant to a group, and with it every code and token. Returns whether it was live. After the last
-    /// one the address is refused as revoked.
+    /// Revokes the account's grant to a group, and with it every code and token. Returns whether
+    /// the grant was live. After the last revocation, mail to the address is refused as revoked.
     @discardableResult
     package func revoke(account number: Int64, group: AppGroup, _ change: Change) throws(StoreFailure) -> Bool {
         try addresses.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
@@ -126,9 +130,10 @@ package struct GrantRepository: Sendable {
 
     /// The credential state of one of a team's subjects.
     ///
-    /// With an app: of the grant to that app's group. Without: of the best grant, so authorized while any grant is. Unknown
-    /// subjects, and those of other teams and of deleted accounts, are `notFound`, and so are other teams' apps. If an app
-    /// moved to another team, its subjects are `transferred` for the old team.
+    /// With an app, it is the state of the grant to that app's group. Without an app, it is the
+    /// state of the best grant: `authorized` while any grant is. A subject is `notFound` if it is
+    /// unknown, of another team, or of a deleted account; an app of another team is `notFound` too.
+    /// If an app moved to another team, its subjects are `transferred` for the old team.
     package func credentialState(team: String, sub: String, clientID: String? = nil) throws(StoreFailure) -> CredentialState {
         try database.read { connection throws(StoreFailure) in
             let team = try connection.team(team)
@@ -158,15 +163,16 @@ package struct GrantRepository: Sendable {
                 """
             )
             if moved.contains(where: { group == nil || $0 == group }) { return .transferred }
-            // An account whose apps are all gone once had a consent.
+            // An account without any remaining app had a consent earlier.
             return states.isEmpty && group != nil ? .notFound : .revoked
         }
     }
 }
 
 extension DatabaseConnection {
-    /// Assignments for the row of a grant that was seen. Everything within a day of the start of a visit belongs to that visit;
-    /// the next visit keeps the time at which the account was last seen before.
+    /// Assignments for a grant whose user was seen now. Every sign of use within a day of the start
+    /// of a visit belongs to that visit. The next visit keeps the time at which the account was
+    /// last seen before.
     package static func seen(at now: Int64) -> SQL {
         let began: SQL = "COALESCE(visit_at, last_seen_at, last_authorized_at)"
         return """
@@ -235,8 +241,9 @@ extension DatabaseConnection {
         return true
     }
 
-    /// Restores a revoked consent. The status is delivered again, the earlier one is kept as the prior status, and the next
-    /// request is a sign-up again. An outstanding check stays outstanding. A removed app gets no consent back.
+    /// Restores a revoked consent. The status is delivered again, the earlier one becomes the prior
+    /// status, and the next request is a sign-up again. A check that is still due stays due. A
+    /// removed app gets no consent back.
     package func rejoin(grant: Int64, now: Int64) throws(StoreFailure) {
         let account: Int64? = try value(
             """

@@ -26,19 +26,21 @@ package enum Identifier {
         return text
     }
 
-    /// A name for people: 1–200 scalars, see `PersonText`. Refused with the place of what cannot be in it.
+    /// A name for people: 1–200 scalars, see `PersonText`. The refusal gives the position of the
+    /// first invalid character.
     package static func checkedName(_ text: String) throws(StoreFailure) -> String {
         try checkText(text)
         guard (1...200).contains(text.unicodeScalars.count) else {
             throw .refused(.invalid, "a name must be 1 to 200 characters")
         }
         guard !text.unicodeScalars.allSatisfy(\.properties.isWhitespace) else {
-            throw .refused(.invalid, "a name must have a character that is seen")
+            throw .refused(.invalid, "a name must have a visible character")
         }
         return text
     }
 
-    /// Refuses text for people that has something that is not seen, or that turns the direction of other text.
+    /// Refuses text for people with invisible characters, or with characters that change the
+    /// direction of other text.
     package static func checkText(_ text: String) throws(StoreFailure) {
         guard let place = PersonText.place(in: text) else { return }
         throw .refused(

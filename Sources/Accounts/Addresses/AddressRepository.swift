@@ -1,34 +1,34 @@
-// Accounts, grants and relay addresses: who has which address with which team.
+// Relay addresses of users with teams: issued, found, switched and retired.
 
 import Database
 import InternetMessage
 import MailCrypto
 import Support
 
-/// What `issue` found or made.
+/// The address that `issue` found or created.
 package struct IssuedAddress: Sendable {
     package let address: RelayAddress
-    /// Whether it was made now.
+    /// Whether `issue` created it.
     package let isNew: Bool
     /// Whether mail can reach the user: false until an inbox is verified.
     package let hasVerifiedInbox: Bool
 }
 
-/// By what forwarding was switched. The raw values are in databases: never change or reuse one.
+/// The cause of a switch of forwarding. The raw values are in databases: never change or reuse one.
 package enum SwitchCause: Int64, SQLCodable, Sendable, Hashable, CaseIterable {
     /// The user, now.
     case user = 1
     /// An administrator.
     case administrator = 2
-    /// The user, who chose this day before.
+    /// The user, who chose this day earlier.
     case day = 3
-    /// The user, who chose this number of messages before.
+    /// The user, who chose this number of messages earlier.
     case count = 4
 }
 
 /// Issues, finds and switches relay addresses.
 package struct AddressRepository: Sendable {
-    /// Attempts at a new local part before giving up. With 50 bits even a second one is rare.
+    /// Attempts to find a free local part. With 50 bits even a second attempt is rare.
     private static let attempts = 8
     /// Characters of `sub`: 160 bits.
     package static let subLength = 32
@@ -38,7 +38,7 @@ package struct AddressRepository: Sendable {
     let marks: TombstoneMarks
     let relayDomains: [HostName]
     let addressLength: Int
-    /// Returns so many random octets; replaceable, so that collisions can be tested.
+    /// Returns this number of random octets; replaceable, so that collisions can be tested.
     package var random: @Sendable (Int) throws(StoreFailure) -> [UInt8] = { count throws(StoreFailure) in
         try SecureRandom.octets(count)
     }
@@ -197,7 +197,7 @@ package struct AddressRepository: Sendable {
         return (try page.rows.map(RelayAddress.init(row:)), page.next)
     }
 
-    /// The account's current address; nil where it has none.
+    /// The account's current address; nil if it has none.
     package func current(account number: Int64) throws(StoreFailure) -> RelayAddress? {
         try current(database, account: number)
     }
@@ -207,7 +207,7 @@ package struct AddressRepository: Sendable {
     }
 
     /// Switches forwarding. Returns whether that changed anything. Refused for a retired address.
-    /// - Parameter cause: as the user is told.
+    /// - Parameter cause: the cause that Postern shows to the user.
     @discardableResult
     package func setForwarding(
         _ address: AddrSpec, on isOn: Bool, by cause: SwitchCause = .administrator, _ change: Change
@@ -244,7 +244,7 @@ package struct AddressRepository: Sendable {
         }
     }
 
-    /// The same within a transaction.
+    /// Retires an address within a transaction.
     package func retire(
         _ connection: any DatabaseConnection, _ found: RelayAddress, _ change: Change
     ) throws(StoreFailure) {
@@ -264,7 +264,7 @@ package struct AddressRepository: Sendable {
             LEFT JOIN users u ON u.id = a.user_id
         """
 
-    /// The same within a transaction.
+    /// A relay address within a transaction, or `notFound`.
     package func address(_ connection: any DatabaseConnection, _ address: AddrSpec) throws(StoreFailure) -> RelayAddress {
         let address = address.folded
         let row = try connection.row("\(Self.select) WHERE r.local_part = \(address.localPart) AND r.domain = \(address.domain)")
@@ -297,7 +297,8 @@ extension AddrSpec {
 }
 
 extension DatabaseConnection {
-    /// Adds a relay address to an account without a current one; false if the address is taken.
+    /// Adds a relay address to an account without a current one; false if another account has the
+    /// address.
     package func add(_ address: AddrSpec, to account: Int64, at now: Int64) throws(StoreFailure) -> Bool {
         try run(
             """

@@ -11,7 +11,7 @@ package struct AddressView: Encodable, Sendable {
     let isForwardingOn: Bool
     let createdAt: Timestamp
     let retiredAt: Timestamp?
-    // What only commands show.
+    // Fields that only commands show.
     var user: String?
     var account: Int64?
     var state: String?
@@ -40,7 +40,7 @@ package struct AddressView: Encodable, Sendable {
 }
 
 extension RelayAddress {
-    /// `on`, `off`, `revoked` or `retired`: the first that applies to mail for it.
+    /// The first of `retired`, `revoked`, `on` and `off` that applies to mail to it.
     package var state: String {
         if retiredAt != nil { return "retired" }
         return !hasLiveGrant ? "revoked" : isForwardingOn ? "on" : "off"

@@ -48,7 +48,7 @@ extension AppRepository {
         }
     }
 
-    /// How an app and its team are shown to people; nil if there is no such app.
+    /// The name, icon and team of an app for people; nil if the app does not exist.
     package func appearance(clientID: String) throws(StoreFailure) -> (name: String?, hasIcon: Bool, teamName: String)? {
         try database.row(
             """
@@ -59,7 +59,7 @@ extension AppRepository {
         ).map { row throws(StoreFailure) in try (row["name"], row["has_icon"], row["team_name"]) }
     }
 
-    /// The PNG of an app's icon; nil if it has none, or if there is no such app.
+    /// The PNG of an app's icon; nil if the app has none, or does not exist.
     package func icon(clientID: String) throws(StoreFailure) -> [UInt8]? {
         try database.row(
             """

@@ -2,7 +2,7 @@
 
 import Database
 
-/// What is removed together with an app.
+/// The rows that are removed together with an app.
 package struct AppDependents: Sendable, Hashable {
     /// Grants that end because the app is the last of its group.
     package let grants: Int
@@ -16,9 +16,9 @@ package struct AppRepository: Sendable {
 
     /// Adds an app: under a primary app of the same team, or on its own as the primary of a new group.
     /// - Parameters:
-    ///   - redirectURIs: where the responses to its authorization requests may go.
+    ///   - redirectURIs: the URIs that the responses to its authorization requests may go to.
     ///   - name: for people; nil for none.
-    ///   - identityTokenAlgorithm: `ES256` or `RS256`; `Store.addApp` has the standard of new apps.
+    ///   - identityTokenAlgorithm: `ES256` or `RS256`; `Store.addApp` has the default for new apps.
     package func add(
         team id: String, clientID: String, group primary: String?, redirectURIs: [String] = [], name: String? = nil,
         icon: AppIcon? = nil, identityTokenAlgorithm: String = "ES256", _ change: Change
@@ -80,7 +80,7 @@ package struct AppRepository: Sendable {
         FROM apps a JOIN app_groups g ON g.id = a.group_id JOIN teams t ON t.id = g.team_id AND t.removed_at IS NULL
         """
 
-    /// What a request about an app needs to know; nil where there is no such app.
+    /// The facts about an app that a decision request needs; nil if the app does not exist.
     package func decisionApp(clientID: String) throws(StoreFailure) -> DecisionApp? {
         try database.read { connection throws(StoreFailure) in
             guard let row = try connection.row("\(Self.decisionSelect) WHERE a.client_id = \(clientID)") else {
@@ -93,7 +93,7 @@ package struct AppRepository: Sendable {
         }
     }
 
-    /// The same of every app, at most `limit`.
+    /// The same facts about all apps, at most `limit`.
     package func decisionApps(limit: Int) throws(StoreFailure) -> [DecisionApp] {
         try database.read { connection throws(StoreFailure) in
             var former: [Int64: [Int64]] = [:]
@@ -130,7 +130,7 @@ package struct AppRepository: Sendable {
         }
     }
 
-    /// What removing the app would end; at most `bound + 1` grants are counted.
+    /// The grants that would end with the app; at most `bound + 1` are counted.
     package func dependents(
         team id: String, clientID: String, upTo bound: Int = BoundedCount.bound
     ) throws(StoreFailure) -> AppDependents {
@@ -147,9 +147,10 @@ package struct AppRepository: Sendable {
         }
     }
 
-    /// Removes an app; with the last app of a group, the group and its grants too. A primary app can be removed only after
-    /// those grouped under it. The name is free and consents no longer count from then on. Rows that may be many stay until
-    /// `removals` deletes them and notifies the group's endpoint of each consent.
+    /// Removes an app. The last app of a group takes the group and its grants with it. A primary
+    /// app can be removed only after the apps grouped under it. From then on the name is free and
+    /// its consents do not count. Tables with many rows keep them until `removals` deletes them; it
+    /// notifies the group's endpoint of each consent.
     package func remove(team id: String, clientID: String, _ change: Change) throws(StoreFailure) {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let team = try connection.team(id)
@@ -180,8 +181,9 @@ extension DatabaseConnection {
         return try AppGroup(row: row)
     }
 
-    /// Moves an app into a separate removed team: alone, or with its group and all consents. Names are free afterwards.
-    /// - Returns: that team.
+    /// Moves an app into a separate removed team: alone, or with its group and all consents. Its
+    /// names are free afterwards.
+    /// - Returns: the removed team.
     fileprivate func retireApp(
         _ clientID: String, of team: Int64, group: Int64, withGroup: Bool, now: Int64
     ) throws(StoreFailure) -> Int64 {
@@ -210,7 +212,8 @@ extension DatabaseConnection {
             return removed
         }
         try run("UPDATE apps SET client_id = \(name) WHERE id = \(app)")
-        // If the group was being transferred, consents that have not moved yet belong to another team.
+        // If the group was being transferred, consents that have not moved yet belong to another
+        // team.
         try run(
             """
             UPDATE teams SET loses_apps = 1
@@ -227,8 +230,8 @@ extension DatabaseConnection {
         try value("SELECT COUNT(*) FROM apps WHERE group_id = \(group.number)") ?? 0
     }
 
-    /// The group that consent goes to when no app is named: the team's oldest group with apps; for a team without apps the
-    /// mail-only group, created if needed.
+    /// The group of a consent when the request names no app: the team's oldest group with apps. For
+    /// a team without apps it is the mail-only group, created if it does not exist.
     package func usualGroup(team: Team, _ change: Change) throws(StoreFailure) -> AppGroup {
         if let known = try knownUsualGroup(team: team) { return known }
         return try addGroup(team: team, primary: nil, change)
@@ -243,7 +246,7 @@ extension DatabaseConnection {
         return AppGroup(number: number, primaryClientID: primary)
     }
 
-    /// The same, but only if the group already exists.
+    /// That group, but only if it already exists.
     package func knownUsualGroup(team: Team) throws(StoreFailure) -> AppGroup? {
         try row(
             """

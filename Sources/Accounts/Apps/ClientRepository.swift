@@ -12,7 +12,7 @@ package struct ClientRepository: Sendable {
 
     /// A client with its team's keys; nil if no client has this id.
     package func client(_ clientID: String) throws(StoreFailure) -> ProviderClient? {
-        // One statement, because each sign-in asks this twice.
+        // One statement, because each sign-in runs this twice.
         let rows = try database.rows(
             """
             SELECT a.id, a.group_id, a.is_public, a.id_token_algorithm, t.id AS team_id, t.handle, k.kid, k.public_key, k.created_at

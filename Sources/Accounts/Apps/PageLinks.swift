@@ -1,4 +1,4 @@
-// Links of the operator's own at the foot of the users' pages.
+// The operator's links at the foot of the users' pages.
 
 /// Each is a page or a `mailto:` address; nil for none.
 package struct PageLinks: Sendable, Hashable {

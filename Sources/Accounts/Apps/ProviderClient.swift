@@ -20,7 +20,7 @@ package struct ProviderClient: Sendable, Hashable {
     package let keys: [ClientKey]
     /// Whether it has no secret, and authenticates by PKCE alone.
     package let isPublic: Bool
-    /// `RS256` or `ES256`: the algorithm of the identity tokens that it is given.
+    /// The algorithm of the identity tokens that it gets: `RS256` or `ES256`.
     package let identityTokenAlgorithm: String
 
     package init(

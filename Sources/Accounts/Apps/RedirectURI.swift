@@ -1,4 +1,4 @@
-// Where the response to an authorization request may go.
+// The URIs that a response to an authorization request may go to.
 
 import Database
 import Support
@@ -77,16 +77,16 @@ package enum RedirectURI {
         }
     }
 
-    /// Whether a request may use a URI where another is registered: the same octet by octet; but for `http` on a loopback
-    /// address, written as 127.0.0.1 or [::1], the port may be any, because an app on a computer takes a free one (RFC 8252
-    /// section 7.3).
+    /// Whether a request may use this URI when another one is registered. They must be equal octet
+    /// by octet. Only the port of an `http` URI on 127.0.0.1 or [::1] may differ, because an app on
+    /// a computer uses any free port (RFC 8252 section 7.3).
     package static func matches(_ asked: String, registered: String) -> Bool {
         if asked.utf8.elementsEqual(registered.utf8) { return true }
         guard let asked = withoutPort(loopback: asked), let registered = withoutPort(loopback: registered) else { return false }
         return asked == registered
     }
 
-    /// Nil for what is not `http` on a loopback address.
+    /// The URI without its port; nil if it is not `http` on a loopback address.
     package static func withoutPort(loopback uri: String) -> [UInt8]? {
         let octets = Array(uri.utf8)
         guard let start = ["http://127.0.0.1", "http://[::1]"].first(where: { octets.starts(with: $0.utf8) }) else { return nil }

@@ -1,6 +1,7 @@
-// Who changed what, and when.
+// Audit entries: the actor, the change and the time.
 
-/// Who makes an administrative change, and when: passed to every method that changes something.
+/// The actor and the time of an administrative change. Every method that changes something has it
+/// as a parameter.
 package struct Change: Sendable, Hashable {
     /// `uid:0`, later also `key:…`.
     package let actor: String
@@ -18,9 +19,9 @@ package struct AuditEntry: Sendable, Hashable {
     package let number: Int64
     package let at: Int64
     package let actor: String
-    /// As in `team.add`.
+    /// For example `team.add`.
     package let action: String
-    /// What it was done to, as in `team:juice`.
+    /// The object of the action, for example `team:juice`.
     package let subject: String
     package let detail: String
 }

@@ -6,22 +6,24 @@ import Database
 package struct AuditRepository: Sendable {
     let database: any Database
 
-    /// Lines that one statement looks at: after years there are millions.
+    /// Lines that one statement reads at most: after years the table has millions.
     package static let range: Int64 = 10_000
-    /// How long after its time a line may be written, in seconds: the time of an import is its start.
+    /// The longest time in seconds between a change's time and the writing of its line. An import
+    /// uses its start as the time of all its lines.
     private static let longestChange: Int64 = 86_400
 
     private static let select: SQL = "SELECT id, at, actor, action, subject, detail FROM audit"
 
-    /// Writes the line of what changes nothing else, as showing an address to an administrator.
+    /// Writes a line for an action that changes nothing else, for example when an administrator
+    /// looks at an address.
     package func note(_ change: Change, _ action: String, _ subject: String, _ detail: String = "") throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try connection.audit(change, action, subject, detail)
         }
     }
 
-    /// The subjects that are about a user: the user, the accounts that there are or were, as far as the audit tells, and their
-    /// decisions.
+    /// The audit subjects of a user: the user, the user's present and former accounts as far as the
+    /// audit names them, and their decisions.
     package func subjects(ofUser user: String) throws(StoreFailure) -> [String] {
         try database.read { connection throws(StoreFailure) in
             let present: [Int64] = try connection.values(
@@ -48,12 +50,12 @@ package struct AuditRepository: Sendable {
         try database.rows("\(Self.select) ORDER BY id DESC LIMIT \(limit)").map(AuditEntry.init(row:))
     }
 
-    /// Whether any entry has this action; with `*` at its end, one that begins so.
+    /// Whether any entry has this action, or begins with it if it ends in `*`.
     package func hasAction(_ action: String) throws(StoreFailure) -> Bool {
         return try database.row("SELECT id FROM audit WHERE \(Self.matching("action", action)) LIMIT 1") != nil
     }
 
-    /// A column that is a text, or begins with it if it ends in `*`.
+    /// A condition: the column equals a text, or begins with it if the text ends in `*`.
     private static func matching(_ column: String, _ text: String) -> SQL {
         guard text.utf8.last == UInt8(ascii: "*") else { return "\(raw: column) = \(text)" }
         let beginning = String(decoding: text.utf8.dropLast(), as: UTF8.self)
@@ -65,7 +67,7 @@ package struct AuditRepository: Sendable {
     ///   - since: seconds since 1970.
     ///   - actor: exact, or a prefix if it ends in `*`; nil for all. Likewise `action`.
     ///   - before: the number of the line before which to start; nil for the newest.
-    ///   - range: how many numbers to read.
+    ///   - range: how many entry numbers to read.
     /// - Returns: entries, and the number before which to continue; nil at the end.
     package func page(
         since: Int64 = 0, actor: String? = nil, action: String? = nil, subject: String? = nil, subjects: [String]? = nil,
@@ -82,7 +84,7 @@ package struct AuditRepository: Sendable {
                 if let text { conditions.append(Self.matching(column, text)) }
             }
             if let subjects {
-                // Not a chain of ORs, of which SQLite takes a thousand.
+                // Not a chain of ORs: SQLite accepts at most a thousand.
                 let list = subjects.dropFirst().reduce("\(subjects.first ?? "")" as SQL) { "\($0), \($1)" }
                 conditions.append("subject IN (\(list))")
             }

@@ -1,4 +1,5 @@
-// Permanent failures of inboxes: recorded once for each relayed message. If there are too many, forwarding is suspended.
+// Permanent failures of inboxes: counted once for each relayed message. If an inbox has too many,
+// forwarding to it is suspended.
 
 import Database
 import RelayCore
@@ -19,11 +20,11 @@ package struct BounceRepository: Sendable {
     /// The actor of suspensions in the audit.
     private static let actor = "relay"
 
-    /// Records a permanent failure of the inbox that the account's mail goes to now, and counts it for the account, once for each
-    /// return path.
+    /// Records a permanent failure of the inbox that the account's mail goes to now. Counts it for
+    /// the account, once for each return path.
     /// - Parameters:
-    ///   - rate: at which forwarding is suspended, in the same transaction; nil for never.
-    ///   - rules: the version of the rules by which it counts.
+    ///   - rate: the rate at which forwarding is suspended, in the same transaction; nil for never.
+    ///   - rules: the version of the report rules that count it.
     package func record(
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?, rules: Int64 = ReportRules.version, now: Int64
     ) throws(StoreFailure) -> FailureRecord {
@@ -47,7 +48,8 @@ package struct BounceRepository: Sendable {
                 JOIN inboxes i ON i.id = a.target_inbox
                 WHERE a.id = \(number)
                 """)
-            // Mail that was relayed before the inbox was confirmed, or to another inbox, says nothing about this one.
+            // The failure does not count for this inbox if the message was relayed before its
+            // confirmation, or to another inbox.
             guard let row, Int64(failure.sentDay) >= (try row["failures_from"]) else { return .recorded }
             let inbox: Int64 = try row["id"]
             let suspendedAt: Int64? = try row["suspended_at"]
@@ -92,7 +94,8 @@ extension DatabaseConnection {
     fileprivate func standing(inbox: Int64, since day: Int64) throws(StoreFailure) -> InboxStanding {
         let failures: Int? = try value(
             "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM inbox_failures WHERE inbox_id = \(inbox) AND day >= \(day)")
-        // Forwards are counted by account: take the accounts whose mail goes to this inbox now, since it was confirmed.
+        // Forwards are counted by account: this adds those of the accounts whose mail goes to this
+        // inbox now, since its confirmation.
         let forwarded: Int? = try value(
             """
             SELECT CAST(COALESCE(SUM(n.count), 0) AS BIGINT)
@@ -104,7 +107,8 @@ extension DatabaseConnection {
         return InboxStanding(failures: failures ?? 0, forwarded: forwarded ?? 0)
     }
 
-    /// Resets the failures of an inbox: it was confirmed, or mail goes to it from today on.
+    /// Resets the failures of an inbox, because it was confirmed, or because mail goes to it from
+    /// this day on.
     func forgetFailures(inbox: Int64, _ change: Change) throws(StoreFailure) {
         try run(
             """

@@ -1,21 +1,23 @@
-// The verification of an inbox that is in progress, and how many messages may be sent for it.
+// The confirmation of an inbox that is in progress, and how many messages may be sent for it.
 
 import Database
 import InternetMessage
 
 /// Limits of the messages that Postern itself sends to inboxes, so that it cannot be used to annoy other people.
 package struct NoticeLimits: Sendable, Hashable {
-    /// Seconds for which code and link of a verification are valid.
+    /// Seconds for which code and link of a confirmation are valid.
     package let lifetime: Int64
     /// Wrong codes for one message.
     package let tries: Int
-    /// Messages to one mailbox, whatever its spelling, in an hour, of each kind.
+    /// Messages of each kind to one mailbox in an hour. All spellings of an address are one
+    /// mailbox.
     package let perInbox: Int
     /// Messages for one user in an hour, over all inboxes.
     package let perUser: Int
     /// Messages from this installation to its users in an hour.
     package let perInstallation: Int
-    /// Messages to people who are no users yet in an hour: users never wait for these.
+    /// Messages in an hour to people who are not users yet. This limit never delays messages to
+    /// users.
     package let toStrangers: Int
 
     package init(
@@ -31,8 +33,9 @@ package struct NoticeLimits: Sendable, Hashable {
     }
 }
 
-/// Who had our own message sent, as keyed hashes: once half of an hour's messages are sent, each may have a share of the others,
-/// so that a few cannot use them up.
+/// The origin of a request that makes Postern send a message, as keyed hashes. After half of an
+/// hour's messages are sent, each origin gets only a share of the rest, so that a few origins
+/// cannot use them up.
 package struct NoticeSource: Sendable {
     /// The widest network that the request counts for; nil if it is not known.
     let network: [UInt8]?
@@ -46,11 +49,12 @@ package struct NoticeSource: Sendable {
         self.domain = domain
     }
 
-    /// How many parts an hour's messages have for networks, and for domains: a provider's has many people.
+    /// A network's share is a hundredth of the limit, and a domain's share a quarter, because a
+    /// provider's domain has many people.
     static let (networks, domains) = (100, 4)
 }
 
-/// What our own message is for.
+/// The purpose of a message that Postern itself sends.
 package enum NoticeKind: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case verification, deletion, change
     case signIn = "sign-in"
@@ -61,13 +65,14 @@ package enum NoticeKind: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case recovery
     case plannedDeletion = "planned-deletion"
     case refusals
-    /// To a user who replied to the message that verifies an inbox.
+    /// To a user who replied to the message that confirms an inbox.
     case reply
     /// To an address that a team wants to send from.
     case source
 }
 
-/// A verification that was started: the content of the message to the inbox. Its secrets are nowhere else.
+/// A confirmation that was started: the content of the message to the inbox. Its secrets are stored
+/// nowhere else.
 package struct PendingConfirmation: Sendable {
     /// 1 ..< 2^35; part of the address that an answer goes to.
     package let number: Int64
@@ -88,7 +93,7 @@ extension PendingConfirmation: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: ["number": number]) }
 }
 
-/// The state of a verification, without its secrets.
+/// The state of a confirmation, without its secrets.
 package struct VerificationState: Sendable, Hashable {
     package let inboxNumber: Int64
     package let createdAt: Int64

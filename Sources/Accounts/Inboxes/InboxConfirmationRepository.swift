@@ -1,4 +1,4 @@
-// Verifications of inboxes: started with a message, completed by its code or its link.
+// Confirmations of inboxes: started with a message, completed by its code or its link.
 
 import Database
 import InternetMessage
@@ -6,15 +6,16 @@ import MailCrypto
 import RelayCore
 import Support
 
-/// Starts and completes verifications. An inbox has one at a time: a new one makes the earlier message invalid.
+/// Starts and completes confirmations. An inbox has one at a time: a new one makes the earlier
+/// message invalid.
 package struct InboxConfirmationRepository: Sendable {
     let database: any Database
     let inboxes: InboxRepository
     let secrets: SecretHash
 
-    /// Starts a verification, and counts its message against the limits. Refused for a verified inbox (`exists`) and beyond a
-    /// limit (`limit`). An inbox that another user has verified is refused only at its confirmation: here, the caller would
-    /// learn that it is known.
+    /// Starts a confirmation, and counts its message against the limits. Refused for a confirmed
+    /// inbox (`exists`) and beyond a limit (`limit`). If another user has confirmed the inbox, only
+    /// the confirmation is refused: a refusal here would tell the caller that the inbox is known.
     package func begin(
         user id: String, _ name: InboxName, limits: NoticeLimits, _ change: Change
     ) throws(StoreFailure) -> PendingConfirmation {
@@ -42,7 +43,7 @@ package struct InboxConfirmationRepository: Sendable {
         }
     }
 
-    /// The state of an inbox's verification; nil if none is in progress.
+    /// The state of an inbox's confirmation; nil if none is in progress.
     package func state(
         user id: String, inbox number: Int64, limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) -> VerificationState? {
@@ -62,7 +63,8 @@ package struct InboxConfirmationRepository: Sendable {
     }
 
     /// Confirms an inbox by the code of its message. A wrong code is counted and refused
-    /// (`invalid`); after the last try, or if no verification is in progress, `unmet`.
+    /// (`invalid`). After the last try, or if no confirmation is in progress, the code is refused
+    /// with `unmet`.
     package func confirm(
         user id: String, _ name: InboxName, code: String, limits: NoticeLimits, _ change: Change
     ) throws(StoreFailure) -> Inbox {
@@ -95,7 +97,7 @@ package struct InboxConfirmationRepository: Sendable {
         return try outcome.get()
     }
 
-    /// What is said of a wrong code.
+    /// The refusal of a wrong code.
     package static func wrongCode(triesLeft: Int) -> StoreFailure {
         .refused(
             .invalid,
@@ -127,12 +129,13 @@ package struct InboxConfirmationRepository: Sendable {
         }
     }
 
-    /// Records that the user answered the message of a verification. An answer confirms nothing: programs answer too, and quote
-    /// the code.
+    /// Records that the user answered the message of a confirmation. An answer confirms nothing,
+    /// because programs answer too, and quote the code.
     /// - Parameters:
-    ///   - token: of the address that the answer came to.
+    ///   - token: from the address that the answer came to.
     ///   - author: the proven author of the answer.
-    ///   - isTrial: changes nothing, and only returns what would be recorded: for `postern explain`.
+    ///   - isTrial: changes nothing, and returns only the record that would be written: for
+    ///     `postern explain`.
     package func recordAnswer(
         to token: AnswerToken, author: AddrSpec, isTrial: Bool = false, now: Int64
     ) throws(StoreFailure) -> AnswerRecord {
@@ -188,8 +191,9 @@ package struct InboxConfirmationRepository: Sendable {
         return confirmed
     }
 
-    /// Deletes expired verifications, links, codes and sessions, and notices that no limit counts any more; at most `limit` of
-    /// each. Returns the largest of the numbers: if it is `limit`, there may be more.
+    /// Deletes expired confirmations, links, codes and sessions, and notices that no limit counts;
+    /// at most `limit` of each. Returns the largest of the numbers: if it is `limit`, there may be
+    /// more.
     package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             var most = 0
@@ -215,15 +219,15 @@ package struct InboxConfirmationRepository: Sendable {
 enum NoticeWindow {
     /// Seconds of the window: a sliding hour.
     static let length: Int64 = 3600
-    /// Seconds for which a notice is kept: a day, so that an operator can see what happened.
+    /// Seconds for which a notice is kept: a day, so that an operator can see what Postern sent.
     static let kept: Int64 = 86_400
 }
 
 extension DatabaseConnection {
-    /// Counts our own message, or refuses it (`limit`).
+    /// Counts a message that Postern itself sends, or refuses it (`limit`).
     /// - Parameters:
     ///   - index: the canonical index of the mailbox, with the key in use and with the other one.
-    ///   - user: nil for someone who is not a user yet.
+    ///   - user: nil for a person who is not a user yet.
     package func reserveNotice(
         _ kind: NoticeKind, index: (SQLValue, SQLValue), user: Int64?, source: NoticeSource, limits: NoticeLimits, now: Int64
     ) throws(StoreFailure) {
@@ -233,7 +237,7 @@ extension DatabaseConnection {
         let sent = try notices(whole, now: now).count
         var parts: [(SQL, limit: Int, what: String)] = [
             ("canonical_index IN (\(index.0), \(index.1)) AND kind = \(kind)", limits.perInbox, "to this inbox"),
-            (whole, total, user == nil ? "to people who are no users" : "to users"),
+            (whole, total, user == nil ? "to people who are not users" : "to users"),
         ]
         if let user { parts.append(("user_id = \(user)", limits.perUser, "for this user")) }
         if sent >= total / 2 {
@@ -248,7 +252,7 @@ extension DatabaseConnection {
         for (condition, limit, what) in parts {
             let found = try notices(condition, now: now)
             guard found.count < limit else {
-                // Until the oldest leaves the window.
+                // The wait until the oldest message leaves the window.
                 let wait = max(1, (found.oldest ?? now) + NoticeWindow.length - now)
                 let minutes = (wait + 59) / 60
                 throw .refused(

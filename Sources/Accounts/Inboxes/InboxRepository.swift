@@ -26,7 +26,7 @@ package struct InboxRepository: Sendable {
     package func suspended(limit: Int) throws(StoreFailure) -> (count: Int, users: [String]) {
         try database.read { connection throws(StoreFailure) in
             let count: Int? = try connection.value("SELECT COUNT(*) AS count FROM inboxes WHERE suspended_at IS NOT NULL")
-            // More inboxes than users, because some users have several.
+            // Reads more inboxes than users, because some users have several.
             let last: [String] = try connection.values(
                 """
                 SELECT u.handle FROM inboxes i JOIN users u ON u.id = i.user_id
@@ -56,7 +56,7 @@ package struct InboxRepository: Sendable {
         HostName(inbox.revealed.domain).map { relayDomains.contains(where: $0.isWithin) } ?? false
     }
 
-    /// The same within a transaction. Returns the store's id of the inbox.
+    /// Adds an inbox within a transaction. Returns the store's id of the inbox.
     package func insert(
         _ connection: any DatabaseConnection, user: Int64, id: String, _ inbox: InboxAddress, isVerified: Bool, isReplyOnly: Bool,
         _ change: Change
@@ -94,7 +94,7 @@ package struct InboxRepository: Sendable {
         return added
     }
 
-    /// Takes the user's next number.
+    /// Reserves the user's next inbox number.
     private func nextNumber(_ connection: any DatabaseConnection, user: Int64) throws(StoreFailure) -> Int64 {
         let number: Int64? = try connection.value(
             "UPDATE users SET last_inbox_number = last_inbox_number + 1 WHERE id = \(user) RETURNING last_inbox_number")
@@ -105,7 +105,7 @@ package struct InboxRepository: Sendable {
     /// The user's inboxes, the oldest first.
     package func inboxes(user id: String) throws(StoreFailure) -> [Inbox] {
         let rows = try database.rows("\(Self.select) WHERE user_id = (SELECT id FROM users WHERE handle = \(id)) ORDER BY id")
-        // A user without an inbox, or none.
+        // No rows: the user has no inbox, or does not exist.
         if rows.isEmpty { _ = try database.userNumber(id) }
         return try rows.map { row throws(StoreFailure) in try inbox(row: row, user: row["user_id"]) }
     }
@@ -143,7 +143,7 @@ package struct InboxRepository: Sendable {
         return try self.inbox(connection, user: user, row: inbox.id)
     }
 
-    /// Makes an inbox the default, which mail goes to. Refused for reply-only and unverified ones.
+    /// Makes an inbox the default, to which mail goes. Refused for reply-only and unverified ones.
     package func makeDefault(user id: String, _ name: InboxName, _ change: Change) throws(StoreFailure) {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let user = try connection.userNumber(id)
@@ -159,10 +159,11 @@ package struct InboxRepository: Sendable {
         }
     }
 
-    /// Sends the mail of one account to a separate inbox from now on, or to the default again. Refused for reply-only and
-    /// unverified ones, and if the team was given the inbox itself. Throws `notFound` if the account is not the user's.
+    /// Sends the mail of one account to a separate inbox from now on, or to the default again.
+    /// Refused for reply-only and unverified inboxes, and if the team has the inbox itself. Throws
+    /// `notFound` if the account is not the user's.
     /// - Parameter name: nil for the default.
-    /// - Returns: the number of the inbox that mail goes to now; nil for none.
+    /// - Returns: the number of the inbox that mail goes to now; nil if none.
     package func lead(
         account: Int64, user id: String, to name: InboxName?, _ change: Change
     ) throws(StoreFailure) -> Int64? {
@@ -172,7 +173,7 @@ package struct InboxRepository: Sendable {
                 "SELECT email_kind FROM accounts WHERE id = \(account) AND user_id = \(user)")
             guard let kind else { throw .refused(.notFound, "there is no such account") }
             guard kind != .real else {
-                throw .refused(.unmet, "the team has this inbox itself: its mail does not come through here")
+                throw .refused(.unmet, "the team has the address of this inbox, so its mail does not pass through Postern")
             }
             try tracker.snapshot(.user(user))
             var chosen: Inbox?
@@ -199,7 +200,8 @@ package struct InboxRepository: Sendable {
         try connection.audit(change, "inbox.default", "user:\(id)", "inbox \(inbox.number)")
     }
 
-    /// Bounces of earlier mail, which went to another inbox, do not count against this one. A suspension stays.
+    /// Makes an inbox the default. Bounces of earlier mail, which went to another inbox, do not
+    /// count against this one. A suspension stays.
     private func setDefault(
         _ connection: any DatabaseConnection, user: Int64, row id: Int64, _ change: Change
     ) throws(StoreFailure) {
@@ -227,7 +229,7 @@ package struct InboxRepository: Sendable {
         }
     }
 
-    /// The user who has this address as a verified inbox; nil if no one has.
+    /// The user who has this address as a verified inbox; nil if no user has.
     package func userID(verified inbox: InboxAddress) throws(StoreFailure) -> String? {
         let search = index.search(inbox.revealed).exact
         return try database.value(
@@ -237,9 +239,10 @@ package struct InboxRepository: Sendable {
             """)
     }
 
-    /// The users who have this address as an inbox, verified or not, with the inbox's number: the one who verified it first.
-    /// - Parameter anySpelling: also those who have the same mailbox in another spelling of its provider, as `j.doe` and `jdoe`
-    ///   at gmail.com.
+    /// The users who have this address as an inbox, verified or not, with the inbox's number. The
+    /// user who verified it comes first.
+    /// - Parameter anySpelling: whether to add users whose inbox is another spelling of the same
+    ///   mailbox, for example `j.doe` and `jdoe` at gmail.com.
     package func owners(of inbox: InboxAddress, anySpelling: Bool = false) throws(StoreFailure) -> [InboxOwner] {
         let found = index.search(inbox.revealed)
         let (search, column): (_, SQL) = anySpelling ? (found.canonical, "canonical_index") : (found.exact, "address_index")
@@ -275,7 +278,8 @@ package struct InboxRepository: Sendable {
         }
     }
 
-    /// Ensures that the default is a verified inbox if there is one, and keeps it otherwise.
+    /// Chooses the default again: a verified inbox before an unverified one, then the present
+    /// default, then the oldest. A reply-only inbox is never the default.
     private func updateDefault(_ connection: any DatabaseConnection, user: Int64, _ change: Change) throws(StoreFailure) {
         let rows = try connection.rows(
             """
@@ -323,10 +327,10 @@ package struct InboxRepository: Sendable {
     }
 }
 
-/// Who has an address as an inbox.
+/// A user who has an address as an inbox.
 package struct InboxOwner: Sendable, Hashable {
     package let userID: String
-    /// Among the user's inboxes, from 1.
+    /// The inbox's number among the user's inboxes, from 1.
     package let number: Int64
     package let isVerified: Bool
 }

@@ -10,13 +10,13 @@ extension AddrSpec {
     package static func typed(_ text: String) throws(StoreFailure) -> AddrSpec {
         guard text.contains("@") else { throw .refused(.invalid, "must be an address, as in name@example.com") }
         guard IdentifierText.isPlain(text) else {
-            throw .refused(.invalid, "the address has a character that is not seen, or a lone mark")
+            throw .refused(.invalid, "the address has an invisible character or a lone combining mark")
         }
         guard let address = AddrSpec(envelope: text) else {
             throw .refused(.invalid, "the address is malformed: give only the address, as in name@example.com")
         }
         guard let domain = HostName(address.domain), domain.labels.count > 1 else {
-            throw .refused(.invalid, "what follows the @ of the address is not a valid domain name")
+            throw .refused(.invalid, "the part after the @ of the address is not a valid domain name")
         }
         let normal = AddrSpec(localPart: address.localPart, domain: domain.text)
         guard normal.fitsSMTPLimits else {

@@ -1,4 +1,5 @@
-// Ends suspensions that came from a provider's block, once the rules for reports no longer count what a blocking provider says.
+// Ends suspensions that a provider's block caused, after the rules for reports stopped counting the
+// replies of a blocking provider.
 
 import Database
 import InternetMessage
@@ -11,25 +12,25 @@ package struct ReturnedInboxes: Sendable, Hashable {
 }
 
 extension InboxRepository {
-    /// So many inboxes of one provider, suspended within a day, are the work of a block: people do not lose their mailboxes at
-    /// once.
+    /// This number of inboxes of one provider, suspended within a day, points to a block: people do
+    /// not lose their mailboxes at the same time.
     private static let mass = 5
     private static let massWindow: Int64 = 86_400
-    /// Lines that are read back from the audit, and how many of its ranges are searched for them.
+    /// The number of lines to read from the audit, and the number of its ranges to search for them.
     private static let notes = 20
     private static let ranges = 5
     private static let actor = "relay"
     private static let action = "inbox.resume"
 
-    /// Looks once at each suspension by earlier rules. The answers themselves are not kept, so five or more suspensions of one
-    /// provider within a day count as those of a block, and end. If the mailboxes are gone after all, new failures suspend them
-    /// again.
+    /// Reviews each suspension by earlier rules once. The replies themselves are not stored. So
+    /// five or more suspensions of one provider within a day count as a block, and end. If the
+    /// mailboxes do not exist after all, new failures suspend them again.
     /// - Parameter rules: the version in force.
     package func reviewSuspensions(
         rules: Int64, providers: ProviderRules, now: Int64
     ) throws(StoreFailure) -> [ReturnedInboxes] {
         let earlier: SQL = "suspended_at IS NOT NULL AND COALESCE(suspended_rules, 0) < \(rules)"
-        // Mostly there are none: then nothing is locked.
+        // Usually no such suspension exists: then this locks nothing.
         guard try database.row("SELECT 1 AS found FROM inboxes WHERE \(earlier) LIMIT 1") != nil else { return [] }
         let change = Change(actor: Self.actor, now: now)
         return try events.write(at: now) { connection, tracker throws(StoreFailure) in
@@ -57,7 +58,7 @@ extension InboxRepository {
             for group in returned {
                 try connection.audit(
                     change, Self.action, "provider:\(group.provider)",
-                    "\(group.count) inboxes: suspended within a day, by answers of which some kinds no longer count")
+                    "\(group.count) inboxes: suspended within a day because of replies that no longer count")
             }
             try connection.run("UPDATE inboxes SET suspended_rules = \(rules) WHERE \(earlier)")
             return returned
@@ -71,13 +72,13 @@ extension InboxRepository {
         let inbox: Int64
     }
 
-    /// Those of which at least five of one provider began within a day.
+    /// The suspensions that began within a day of at least four others of the same provider.
     /// - Parameter suspended: by provider, then by time.
     private static func ofBlocks(_ suspended: [Suspension]) -> [Suspension] {
         var isOfBlock = suspended.map { _ in false }
         for end in suspended.indices.dropFirst(mass - 1) {
             let start = end - mass + 1
-            // Sorted: what is between two of one provider is of it too.
+            // The list is sorted, so all entries between two of one provider are of that provider.
             guard suspended[start].provider.hasSameOctets(as: suspended[end].provider),
                 suspended[end].at - suspended[start].at <= massWindow
             else { continue }
@@ -86,7 +87,8 @@ extension InboxRepository {
         return zip(suspended, isOfBlock).filter(\.1).map(\.0)
     }
 
-    /// What `reviewSuspensions` ended since a time, as the audit has it, the latest first.
+    /// The suspensions that `reviewSuspensions` ended since a time, from the audit, the latest
+    /// first.
     package func returned(since time: Int64) throws(StoreFailure) -> [AuditEntry] {
         let audit = AuditRepository(database: database)
         var (lines, next) = try audit.page(since: time, action: Self.action, limit: Self.notes)

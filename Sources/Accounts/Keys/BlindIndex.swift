@@ -7,7 +7,7 @@ import MailCrypto
 /// Keyed hashes of addresses.
 package struct BlindIndex: Sendable {
     private let keys: KeyHolder
-    /// Never changes: what it hashed is still found after the index key was replaced.
+    /// Never changes, so its hashes still match after a rotation of the index key.
     private let mark: KeyVersion
     private let providers: ProviderRules
     /// 128 bits: two addresses never have the same index.
@@ -19,7 +19,7 @@ package struct BlindIndex: Sendable {
         self.providers = providers
     }
 
-    /// What is stored with an inbox in the database.
+    /// The index values stored with an inbox in the database.
     package struct Entry {
         /// Id of the key.
         package let key: String
@@ -51,7 +51,7 @@ package struct BlindIndex: Sendable {
         return matches.contains(true)
     }
 
-    /// The canonical form under a permanent key: for what is compared over years.
+    /// The canonical form under a permanent key, for hashes that are compared over years.
     package func lasting(_ address: AddrSpec) -> [UInt8] { entry(address, mark).canonical }
 
     /// A hash of the canonical form under a key used for nothing else. It counts sign-ups, and reveals nothing about
@@ -69,7 +69,7 @@ package struct BlindIndex: Sendable {
 
     private func hash(_ purpose: String, _ address: AddrSpec, _ key: KeyVersion) -> [UInt8] {
         let local = Array(address.localPart.utf8)
-        // The length separates local part and domain, whatever they contain.
+        // The length separates local part and domain, even if they contain the separator.
         let message = Array("postern inbox \(purpose) 1 \(local.count) ".utf8) + local + Array("@\(address.domain)".utf8)
         return Array(HMACSHA256.authenticationCode(for: message, key: key.secret).prefix(Self.length))
     }

@@ -1,14 +1,15 @@
-// Whether the key file belongs to the database.
+// Checks that the key file belongs to the database.
 
 import Database
 import MailCrypto
 import Support
 
 extension Store {
-    /// Compares the keys with the mark in the database, and creates that mark if there is none yet. Without this a wrong key
-    /// file would go unnoticed until the first sealed value, and new inboxes would not be found by the old index. Throws
-    /// `unsealing` if it is another key file, or one from before a rotation, with which no inbox would be found.
-    /// - Parameter isInUse: whether the database is the one in use, and not a copy, which may be older than the key file.
+    /// Compares the keys with the mark in the database, and creates that mark if the database has
+    /// none yet. Without this check, a wrong key file would show only at the first sealed value,
+    /// and new inboxes would not be found by the old index. Throws `unsealing` for another key
+    /// file, and for one from before a rotation, which would find no inbox.
+    /// - Parameter isInUse: whether the database is in use. A copy may be older than the key file.
     package static func checkKeys(
         _ keys: KeyRing, of database: any Database, isInUse: Bool = true
     ) throws(StoreFailure) {
@@ -33,7 +34,7 @@ extension Store {
         }
     }
 
-    /// Whether a migrated database belongs to some key file.
+    /// Whether a migrated database already belongs to a key file.
     package static func hasKeys(_ database: any Database) throws(StoreFailure) -> Bool {
         try database.row("SELECT value FROM settings WHERE name = 'key_check'") != nil
     }

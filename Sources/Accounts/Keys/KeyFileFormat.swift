@@ -3,7 +3,7 @@
 import MailCrypto
 import Support
 
-/// Why a key file cannot be used. Never repeats a secret.
+/// The reason why a key file cannot be used. Never repeats a secret.
 package struct KeyFileError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The line, from 1; 0 for the whole file.
     package let line: Int
@@ -98,7 +98,7 @@ extension KeyRing {
         }
         guard mark?.versions.count ?? 1 == 1 else {
             throw KeyFileError(
-                line: 0, message: "at most one mark key is allowed: what it hashed is not stored, so it cannot be hashed again")
+                line: 0, message: "at most one mark key is allowed: the values of its hashes are not stored, so they cannot be hashed again")
         }
         guard index.versions.count == 1 || mark != nil else {
             throw KeyFileError(line: 0, message: "two index keys need a mark key: postern keys file rotate adds it")

@@ -11,7 +11,7 @@ package final class KeyHolder: Sendable {
 
     package var current: KeyRing { ring.withLock { $0 } }
 
-    /// Uses other keys from now on, beginning with the next value that is made or read.
+    /// Replaces the keys. The next value that is written or read uses the new ones.
     package func exchange(_ other: KeyRing) { ring.withLock { $0 = other } }
 }
 
@@ -19,8 +19,8 @@ extension DatabaseConnection {
     /// The setting for the key that new values must be made with; set by a rotation.
     fileprivate static func setting(_ purpose: KeyPurpose) -> String { "\(purpose.rawValue)_key" }
 
-    /// Throws `staleKeys` if new values must be made with another key than this process uses: its key file is older, and what
-    /// it writes could not be read once the old key is removed.
+    /// Throws `staleKeys` if new values must use another key than this process has. Then its key
+    /// file is older, and its values could not be read after the old key is removed.
     package func require(_ purpose: KeyPurpose, _ id: String) throws(StoreFailure) {
         let wanted: String? = try value("SELECT value FROM settings WHERE name = \(Self.setting(purpose))")
         guard let wanted, wanted != id else { return }
@@ -30,7 +30,8 @@ extension DatabaseConnection {
                 + "copy the key file from the host where postern keys file rotate ran")
     }
 
-    /// Throws `unsealing` if a key with which new values are made is not among these: the key file is from before a rotation.
+    /// Throws `unsealing` if these keys lack a key that new values must use: the key file is from
+    /// before a rotation.
     func requireDemanded(_ keys: KeyRing) throws(StoreFailure) {
         for purpose in KeyPurpose.allCases {
             let wanted: String? = try value("SELECT value FROM settings WHERE name = \(Self.setting(purpose))")
@@ -42,7 +43,7 @@ extension DatabaseConnection {
         }
     }
 
-    /// From now on new values must be made with this key.
+    /// Makes this key the one that new values must use.
     package func demand(_ purpose: KeyPurpose, _ id: String) throws(StoreFailure) {
         try run(
             """

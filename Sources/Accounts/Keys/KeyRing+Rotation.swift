@@ -4,7 +4,8 @@ import MailCrypto
 import Support
 
 extension KeyRing {
-    /// A ring with one more version that makes no values yet. The index key's secret stays as the key of marks.
+    /// A ring with one more version, which makes no values yet. The secret of the index key stays
+    /// as the key of marks.
     /// - Parameter secret: 32 random octets.
     /// - Returns: nil if the ring already has such a version, or no id is free.
     package func adding(_ purpose: KeyPurpose, secret: [UInt8]) -> KeyRing? {
@@ -15,13 +16,14 @@ extension KeyRing {
         return ring.with(KeySet(active: set.active, versions: [set.active]), for: .mark)
     }
 
-    /// Makes the next version active and the active one old. The same ring if there is no next version.
+    /// Makes the next version active and the active one old. Returns the same ring if it has no
+    /// next version.
     package func activating(_ purpose: KeyPurpose) -> KeyRing {
         guard let set = self[purpose], let next = set.next else { return self }
         return with(KeySet(active: next, versions: set.versions), for: purpose)
     }
 
-    /// The ring without an old version. The same ring if the version is not an old one.
+    /// The ring without an old version. Returns the same ring if the version is not an old one.
     package func removing(_ purpose: KeyPurpose, id: String) -> KeyRing {
         guard let set = self[purpose], let version = set[id], set.state(of: version) == .old else { return self }
         return with(KeySet(active: set.active, versions: set.versions.filter { $0 != version }, next: set.next), for: purpose)

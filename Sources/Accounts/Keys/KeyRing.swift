@@ -1,8 +1,8 @@
-// The secret keys of an installation, by purpose and version. They live outside the database.
+// The secret keys of an installation, by purpose and version. They are outside the database.
 
 import MailCrypto
 
-/// What a key is for. A key of one purpose is never used for another.
+/// The purpose of a key. A key of one purpose is never used for another.
 package enum KeyPurpose: String, Sendable, Hashable, CaseIterable {
     /// AES-256-GCM for inbox addresses and names in the database.
     case seal
@@ -10,8 +10,9 @@ package enum KeyPurpose: String, Sendable, Hashable, CaseIterable {
     case index
     /// Address tokens (reverse addresses, return paths) and hashes of correspondents.
     case token
-    /// HMAC-SHA-256 of values that are not stored and so cannot be hashed again: codes, cookies, nonces, deleted accounts. This
-    /// is the index key until that is first replaced; its secret then stays the mark key.
+    /// HMAC-SHA-256 of values that are not stored and so cannot be hashed again: codes, cookies,
+    /// nonces, deleted accounts. It is the index key until the first rotation of that key; after
+    /// it, the first secret stays the mark key.
     case mark
 }
 
@@ -35,13 +36,13 @@ extension KeyVersion: SecretHolder {
     package var description: String { "<key \(idText)>" }
 }
 
-/// What a version of a key is used for.
+/// The use of one version of a key.
 package enum KeyState: String, Sendable, Hashable {
-    /// Makes nothing yet; known, so that every host can read what another one will make with it.
+    /// Makes no values yet. Every host has it, to read the values that another host makes with it.
     case next
     /// Makes new values.
     case active
-    /// Only reads what it made.
+    /// Only reads the values that it made.
     case old
 }
 
@@ -80,7 +81,7 @@ package struct KeyRing: Sendable, Hashable {
     package let seal: KeySet
     package let index: KeySet
     package let token: KeySet
-    /// The key of marks, if it is no longer the index key.
+    /// The key of marks, if it differs from the index key.
     private let mark: KeySet?
 
     package init(seal: KeySet, index: KeySet, token: KeySet, mark: KeySet? = nil) {
@@ -90,10 +91,10 @@ package struct KeyRing: Sendable, Hashable {
         self.mark = mark
     }
 
-    /// For hashes of what is not stored.
+    /// For hashes of values that are not stored.
     package var marks: KeySet { mark ?? index }
 
-    /// The versions for a purpose; nil where the key file has no line for it.
+    /// The versions for a purpose; nil if the key file has no line for it.
     package subscript(purpose: KeyPurpose) -> KeySet? {
         switch purpose {
         case .seal: seal

@@ -14,14 +14,15 @@ package struct SealedValue: Sendable, Hashable {
 
     package init(key: String, octets: [UInt8]) { (self.key, self.octets) = (key, octets) }
 
-    /// From the columns `NAME_key` and `NAME_sealed`; nil where they are NULL.
+    /// From the columns `NAME_key` and `NAME_sealed`; nil if they are NULL.
     package init?(row: SQLRow, _ name: String) throws(StoreFailure) {
         guard let octets: [UInt8] = try row[name + "_sealed"] else { return nil }
         try self.init(key: row[name + "_key"], octets: octets)
     }
 }
 
-/// Where a sealed value belongs. It is associated data, so that a value moved to another row cannot be opened there.
+/// The place of a sealed value. It is associated data, so a value that was moved to another row
+/// cannot be opened there.
 package enum SealContext {
     case userName(user: Int64)
     case givenName(user: Int64)
@@ -36,7 +37,7 @@ package enum SealContext {
     case accountNote(account: Int64)
     case lastSender(account: Int64)
     case deviceKey(mark: [UInt8])
-    /// What a receiver expects in the Authorization field.
+    /// The credential that a receiver expects in the Authorization field.
     case streamAuthorization(String)
     /// The credential that an issuer expects when we fetch its events.
     case issuerPoll(String)
@@ -76,8 +77,8 @@ package struct Sealer: Sendable {
         try connection.require(.seal, keys.current.seal.active.idText)
     }
 
-    /// Seals with the active key and a random nonce, for a row that is written in this transaction. At most 65,535 octets.
-    /// Throws `staleKeys` if another key is in use by now.
+    /// Seals with the active key and a random nonce, for a row that is written in this transaction.
+    /// At most 65,535 octets. Throws `staleKeys` if another key is active by now.
     /// - Parameter connection: nil if `require` was called in this transaction.
     package func seal(
         _ plaintext: [UInt8], _ context: SealContext, _ connection: (any DatabaseConnection)?
@@ -127,7 +128,7 @@ package struct Sealer: Sendable {
         String(decoding: try open(value, context), as: UTF8.self)
     }
 
-    /// A user's name from the columns `name_key` and `name_sealed`; nil where they are NULL.
+    /// A user's name from the columns `name_key` and `name_sealed`; nil if they are NULL.
     package func name(_ row: SQLRow, user: Int64) throws(StoreFailure) -> String? {
         try SealedValue(row: row, "name").map { row throws(StoreFailure) in try openText(row, .userName(user: user)) }
     }

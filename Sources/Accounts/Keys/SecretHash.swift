@@ -1,4 +1,5 @@
-// Keyed hashes of secrets that users hold: codes, links, cookies. In a stolen database they are of no use.
+// Keyed hashes of secrets that users have: codes, links, cookies. A stolen database does not reveal
+// the secrets.
 
 import Database
 import MailCrypto
@@ -7,7 +8,7 @@ import Support
 /// Hashes secrets under the key of marks, of which there is exactly one version: issued secrets stay valid when other keys
 /// rotate.
 package struct SecretHash: Sendable, SecretHolder {
-    /// What a secret is for. A secret made for one purpose is not valid for another.
+    /// The purpose of a secret. A secret made for one purpose is not valid for another.
     package enum Purpose: String {
         case verificationCode = "verification code"
         case verificationLink = "verification link"
@@ -15,13 +16,13 @@ package struct SecretHash: Sendable, SecretHolder {
         case signInCode = "sign-in code"
         case signUp = "sign-up"
         case browser
-        /// A form that a browser sent a moment ago.
+        /// A form that a browser sent a moment ago, so that a repetition has no effect.
         case form
-        /// A network that asks: counted, and not kept in clear.
+        /// The network that a request comes from: counted, and not stored in clear.
         case network
-        /// The domain of an inbox whose owner is no user yet: counted.
+        /// The domain of an inbox whose owner is not a user yet: counted.
         case inboxDomain = "inbox domain"
-        /// What a browser keeps after a user signed in there.
+        /// The cookie that a browser keeps after a user signed in there.
         case knownBrowser = "known browser"
         case authorizationCode = "authorization code"
         case refreshToken = "refresh token"
@@ -39,7 +40,7 @@ package struct SecretHash: Sendable, SecretHolder {
         case sourceCode = "source code"
         /// A sign-in at the operator's own OpenID provider.
         case upstream
-        /// The key that encrypts an answer's content.
+        /// The key that encrypts the content of an authorization response.
         case authorizationContent = "authorization content"
     }
 
@@ -48,7 +49,7 @@ package struct SecretHash: Sendable, SecretHolder {
     init(keys: KeySet) { key = keys.active.secret }
 
     /// 32 octets.
-    /// - Parameter context: what else binds the secret, without spaces.
+    /// - Parameter context: a further value that the secret is bound to, without spaces.
     package func hash(_ purpose: Purpose, _ secret: String, context: String = "-") -> [UInt8] {
         HMACSHA256.authenticationCode(for: Array("postern \(purpose.rawValue) 1 \(context) \(secret)".utf8), key: key)
     }

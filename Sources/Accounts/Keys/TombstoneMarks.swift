@@ -2,7 +2,8 @@
 
 import MailCrypto
 
-/// Marks under their own keys, used for nothing else, derived from the key of marks, of which there is only one.
+/// Marks under separate keys, used for nothing else, derived from the key of marks, of which only
+/// one version exists.
 package struct TombstoneMarks: Sendable, SecretHolder {
     private let tombstoneKey: [UInt8]
     private let nameKey: [UInt8]
@@ -17,21 +18,21 @@ package struct TombstoneMarks: Sendable, SecretHolder {
         nameKey = key("retired name")
     }
 
-    /// Of an inbox in canonical form, given by its canonical index.
+    /// The mark of an inbox in canonical form, given by its canonical index.
     package func inbox(canonicalIndex: [UInt8]) -> [UInt8] {
         mark(tombstoneKey, Array("inbox ".utf8) + canonicalIndex)
     }
 
-    /// Of a subject of an external issuer.
+    /// The mark of a subject of an external issuer.
     func identity(issuer: String, subject: String) -> [UInt8] {
-        // The length separates the two, whatever they contain.
+        // The length separates the two, even if they contain the separator.
         mark(tombstoneKey, Array("identity \(issuer.utf8.count) \(issuer) \(subject)".utf8))
     }
 
-    /// Of a `sub` or a relay address that ended.
+    /// The mark of a `sub` or a relay address that ended.
     package func retired(_ name: String) -> [UInt8] { mark(nameKey, Array(name.lowercased().utf8)) }
 
-    /// Of an event that an issuer sent.
+    /// The mark of an event that an issuer sent.
     func receivedEvent(issuer: String, jti: String) -> [UInt8] {
         mark(nameKey, Array("event \(issuer.utf8.count) \(issuer) \(jti)".utf8))
     }

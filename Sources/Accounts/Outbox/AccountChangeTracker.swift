@@ -12,8 +12,8 @@ package enum AccountScope: Sendable, Hashable {
     case user(Int64)
     /// All accounts whose mail goes to an inbox.
     case inbox(Int64)
-    /// An account that ends, or one of its consents with the app. Endpoints of apps that were removed before are notified of
-    /// this too, and of nothing else.
+    /// An account that ends, or one of its consents with the app. Endpoints of apps that were
+    /// removed before get this event, and no other.
     case ending(Int64)
 }
 
@@ -22,8 +22,9 @@ package struct AccountEvents: Sendable {
     package let database: any Database
     let signal: OutboxSignal
 
-    /// Runs `body` in one durable transaction. `body` must call `tracker.snapshot` for what it changes **before** the change.
-    /// What differs afterwards is written to the outbox, and the delivery is woken after the commit.
+    /// Runs `body` in one durable transaction. `body` must call `tracker.snapshot` for an account
+    /// **before** it changes the account. Afterwards the differences are written to the outbox, and
+    /// the delivery is woken after the commit.
     /// - Parameter now: seconds since 1970.
     package func write<T>(
         at now: Int64, _ body: (_ connection: any DatabaseConnection, _ tracker: AccountChangeTracker) throws(StoreFailure) -> T
@@ -40,7 +41,7 @@ package struct AccountEvents: Sendable {
 
 /// When a change was made.
 package struct EventMoment {
-    /// When a new event is due: at once, whatever the clock of the delivering host.
+    /// Due at once, even if the clock of the delivering host is slow.
     package static let atOnce: Int64 = 0
 
     /// Since 1970, like all times in the store.
@@ -58,18 +59,19 @@ package struct EventMoment {
         (self.seconds, self.milliseconds) = (seconds, milliseconds)
     }
 
-    /// Later than the last event, whatever the clocks show: receivers ignore events older than what they know.
+    /// Later than the last event, even if the clock was set back: receivers ignore an event that is
+    /// older than the last one they got.
     func after(_ last: Int64) -> EventMoment { EventMoment(seconds, milliseconds: max(milliseconds, last + 1)) }
 }
 
 /// Compares what endpoints may know about accounts before and after a change. For one transaction.
 package final class AccountChangeTracker {
-    /// An event that cannot be delivered for this many seconds is parked.
+    /// An event that could not be delivered for this many seconds is given up.
     package static let timeout: Int64 = 3 * 86_400
     /// Octets of a `jti`: 160 bits.
     private static let jtiLength = 32
 
-    /// What one endpoint may know about one account.
+    /// The facts about one account that one endpoint may know.
     private struct Known: Hashable {
         let account: Int64
         let endpoint: Int64
@@ -77,7 +79,7 @@ package final class AccountChangeTracker {
         let isAuthorized: Bool
         /// Nil if the team does not have a relay address.
         let isReachable: Bool?
-        /// Whether mail that would reach the user waits because the inbox refuses too much.
+        /// Whether the user's mail waits because the inbox refuses too much.
         let isWaiting: Bool
         let email: String?
         let wanted: WantedEvents
@@ -89,7 +91,7 @@ package final class AccountChangeTracker {
         var key: Key { Key(account: account, endpoint: endpoint) }
     }
 
-    /// What endpoints are notified of although nothing about the account differs.
+    /// A notice to endpoints although nothing about the account differs.
     private struct Notice {
         let type: EventType
         let account: Int64
@@ -105,20 +107,22 @@ package final class AccountChangeTracker {
     private var known: Set<AccountScope> = []
     private var before: [Known] = []
     private var seen: Set<Known.Key> = []
-    /// The time of each account's last event; the account may be gone by the end.
+    /// The time of each account's last event; the account may be deleted by the end.
     private var lastTimes: [Int64: Int64] = [:]
 
     init(_ connection: any DatabaseConnection) { self.connection = connection }
 
-    /// Records the current state of what is about to change. Repeating it for the same scope changes nothing.
+    /// Records the current state of the scope before its change. A repetition for the same scope
+    /// changes nothing.
     package func snapshot(_ scope: AccountScope) throws(StoreFailure) {
         guard known.insert(scope).inserted else { return }
         scopes.append(scope)
         for known in try read(scope) where seen.insert(known.key).inserted { before.append(known) }
     }
 
-    /// Notes that an account's user objects to a decision about a group of apps. If the apps moved to another team since, no
-    /// one is notified: that team does not know the decision.
+    /// Notes that an account's user objects to a decision about a group of apps. If the apps have
+    /// moved to another team, no endpoint is notified, because that team does not know the
+    /// decision.
     package func note(objectionOf account: Int64, group: Int64, team: Int64, decision: String) throws(StoreFailure) {
         let rows = try connection.rows(
             """
@@ -133,15 +137,15 @@ package final class AccountChangeTracker {
         }
     }
 
-    /// Notes that an account's user complained about a message. Every endpoint of apps that the user still uses is notified:
-    /// which app sent the message is not known.
+    /// Notes that an account's user complained about a message. Every endpoint of apps that the
+    /// user still uses is notified, because the app that sent the message is not known.
     package func note(complaintOf account: Int64) throws(StoreFailure) {
         try note(.spamComplaint, of: .account(account))
     }
 
-    /// Notes an event although nothing that endpoints know differs. Every endpoint of apps that the user still uses is notified
-    /// if it wants this type.
-    /// - Parameter detail: as `outbox.detail` has it for this type.
+    /// Notes an event although nothing about the account differs. Every endpoint of apps that the
+    /// user still uses is notified if it wants this type.
+    /// - Parameter detail: as in `outbox.detail` for this type.
     package func note(_ type: EventType, of scope: AccountScope, detail: String? = nil) throws(StoreFailure) {
         for known in try read(scope) where known.isAuthorized && known.wanted.contains(type) {
             notices.append(
@@ -149,16 +153,18 @@ package final class AccountChangeTracker {
         }
     }
 
-    /// Writes the events for what differs now. Returns whether there were any.
+    /// Writes the events for the differences between before and now. Returns whether any were
+    /// written.
     func emitEvents(at moment: EventMoment) throws(StoreFailure) -> Bool {
         guard !before.isEmpty || !notices.isEmpty else { return false }
         var after: [Known.Key: Known] = [:]
         for scope in scopes {
             for known in try read(scope) { after[known.key] = known }
         }
-        // One change has one time, no matter how many endpoints are notified.
+        // One change has one time for all endpoints.
         var told: [Int64: EventMoment] = [:]
-        // One `txn` for one change of one account: if two accounts shared it, teams would learn that both belong to one user.
+        // One `txn` for one change of one account. If two accounts had the same one, teams would
+        // learn that both belong to one user.
         var transactions: [Int64: String] = [:]
         for account in Set(before.map(\.account) + notices.map(\.account)) { transactions[account] = try Self.jti() }
         for was in before {
@@ -188,7 +194,7 @@ package final class AccountChangeTracker {
         Base32.characters(fromRandom: try SecureRandom.octets(jtiLength))
     }
 
-    /// A difference; they are reported in order.
+    /// A difference; differences are reported in order.
     private struct Difference {
         let type: EventType
         let email: String?
@@ -245,14 +251,16 @@ package final class AccountChangeTracker {
         """
     }
 
-    /// Whether an endpoint is notified about account `a`: not if its stream is disabled, or if the subject was removed from it.
+    /// Whether an endpoint is notified about account `a`. It is not if its stream is disabled, or
+    /// if the subject was removed from the stream.
     private static let isHeard: SQL = """
         (s.endpoint_id IS NULL OR s.status <> 'disabled' AND NOT EXISTS (
             SELECT 1 FROM stream_exclusions x WHERE x.account_id = a.id AND x.endpoint_id = e.id))
         """
 
-    /// Accounts of external issuers have no relay address here: no one is notified about them. During a transfer the apps and
-    /// their endpoint already belong to the new team: it is not notified about accounts that are still the old team's.
+    /// Accounts of external issuers have no relay address here, so no endpoint is notified about
+    /// them. During a transfer the apps and their endpoint already belong to the new team. That
+    /// endpoint is not notified about accounts that are still the old team's.
     private static func select(_ isTold: SQL) -> SQL {
         """
         SELECT a.id, e.id AS endpoint_id, a.sub, g.state, a.email_kind,
@@ -294,7 +302,7 @@ package final class AccountChangeTracker {
     }
 }
 
-/// The events that an endpoint gets.
+/// The types of events that an endpoint gets.
 package struct WantedEvents: Sendable, Hashable {
     package let isStream: Bool
     /// Nil for all.
@@ -316,7 +324,7 @@ extension DatabaseConnection {
     /// Puts an event into the outbox.
     /// - Parameters:
     ///   - account: 0 for an event about the endpoint itself.
-    ///   - email, decision, detail: what the type needs.
+    ///   - email, decision, detail: the values that the type needs.
     ///   - txn: the same in all events of one change (RFC 8417 section 2.2).
     package func post(
         _ type: EventType, endpoint: Int64, account: Int64, sub: String, email: String?, decision: String? = nil,

@@ -1,4 +1,5 @@
-// The URL of an event endpoint: parsed strictly, so that the checked URL is the one that is connected to.
+// The URL of an event endpoint. Strict parsing ensures that the checked URL is the one that Postern
+// connects to.
 
 import Database
 import InternetMessage
@@ -12,7 +13,7 @@ package struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
     package let isAddress: Bool
     /// 1 … 65535.
     package let port: Int
-    /// Path and query as they are sent, beginning with `/`.
+    /// Path and query as sent, beginning with `/`.
     package let target: String
 
     /// The text that is stored and shown.
@@ -22,7 +23,7 @@ package struct EndpointURL: Sendable, Hashable, CustomStringConvertible {
     private static let maximumLength = 2_000
 
     /// Parses an administrator's input. Throws `invalid` with the reason.
-    /// - Parameter name: what the message calls it.
+    /// - Parameter name: the name of the URL in the message.
     package init(_ text: String, name: String = "the endpoint's URL") throws(StoreFailure) {
         func invalid(_ message: String) -> StoreFailure { .refused(.invalid, "\(name) \(message)") }
         guard text.utf8.count <= Self.maximumLength else { throw invalid("is longer than \(Self.maximumLength) octets") }

@@ -1,4 +1,5 @@
-// The events that teams get, each declared once; docs/EVENTS.md and docs/SHARED_SIGNALS.md show them as tables.
+// The events for teams, each declared once; docs/EVENTS.md and docs/SHARED_SIGNALS.md show them as
+// tables.
 
 import Database
 import SharedSignals
@@ -24,17 +25,19 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case sourceStopped = "source-stopped"
     case test
 
-    /// What an event is about, which decides who gets it.
+    /// The topic of an event, which decides which endpoints get it.
     package enum Topic: Sendable, Hashable { case account, team, source, stream, endpoint }
 
-    /// What is fixed for a type.
+    /// The fixed facts of a type.
     package struct Facts: Sendable {
         package let topic: Topic
         /// In security event tokens: of the RISC Profile 1.0, CAEP 1.0 or SSF 1.0, and our own for all others.
         package let uri: String
-        /// For a team with an endpoint: what happened, and what to do, in Markdown; nil where it goes only to streams.
+        /// For a team with an endpoint: what happened and what to do, in Markdown; nil if the type
+        /// goes only to streams.
         package let endpoint: Advice?
-        /// For a team with a stream: what happened, in Markdown; nil where it goes only to endpoints.
+        /// For a team with a stream: what happened, in Markdown; nil if the type goes only to
+        /// endpoints.
         package let stream: String?
 
         package struct Advice: Sendable {
@@ -97,7 +100,7 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
                 .account, "urn:postern:event:complaint",
                 endpoint: (
                     "the user marked a message of yours as spam, and their mail provider reported it; at most one a day for each "
-                        + "message, or for each of your senders where the report does not show which message it was. "
+                        + "message, or for each of your senders if the report does not identify the message. "
                         + "`GET /v1/complaints` has the numbers by day", "send less, or ask first"
                 ), stream: "the user marked a message as spam")
         case .identifierChanged:
@@ -125,12 +128,12 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
             Facts(
                 .account, "urn:postern:event:inbox-resumed",
                 stream:
-                    "mail waits no longer: the inbox was confirmed again, or mail goes to another one. It does not come where "
+                    "mail waits no longer: the inbox was confirmed again, or mail goes to another one. It is not sent if "
                     + "`email-disabled` or `email-enabled` has already said this")
         case .refusals:
             Facts(
                 .team, "urn:postern:event:refusals",
-                stream: "once an hour, where mail of the team was refused: `from`, `to` (seconds since 1970), `total`, and "
+                stream: "once an hour, if mail of the team was refused: `from`, `to` (seconds since 1970), `total`, and "
                     + "`refusals`, the 50 most frequent kinds with `answer`, `reason`, `source`, `count`. The subject is the stream"
             )
         case .verification:
@@ -162,12 +165,13 @@ package enum EventType: String, SQLCodable, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The types that exist as Apple's notifications; streams have all types but those about sources.
+    /// The types that also exist as Apple's notifications. Streams have all types except those
+    /// about sources.
     package static let notifications = Set(allCases.filter { $0.facts.endpoint != nil && $0.facts.topic != .source })
-    /// The types about a stream itself, which receivers do not request.
+    /// The types about a stream itself. Receivers do not request them.
     package static let ofStreams: Set<EventType> = [.verification, .streamUpdated, .test]
 
-    /// `events_supported`: the URIs of the events that a stream may have, in addition to events about itself.
+    /// `events_supported`: the URIs of the events that a receiver may request.
     package static let supportedURIs = allCases.reduce(into: [String]()) { uris, type in
         let facts = type.facts
         guard facts.stream != nil, facts.topic != .stream, !uris.contains(facts.uri) else { return }

@@ -8,7 +8,8 @@ package final class OutboxSignal: Sendable {
 
     package init() {}
 
-    /// Calls the handler at every raise from now on, on the thread that made the change: it must return at once.
+    /// Calls the handler at every raise from now on, on the thread that made the change. The
+    /// handler must return at once.
     package func onRaise(_ handler: @escaping @Sendable () -> Void) { handlers.withLock { $0.append(handler) } }
 
     package func raise() {

@@ -1,8 +1,8 @@
-// Events that were given up: who has to act, and how many there are.
+// Events that Postern gave up: the teams that have to act, and the number of events.
 
 import Database
 
-/// Events that were given up.
+/// The events of one team that Postern gave up.
 package struct ParkedEvents: Sendable, Hashable {
     /// The team's identifier.
     package let team: String
@@ -10,7 +10,7 @@ package struct ParkedEvents: Sendable, Hashable {
 }
 
 extension ParkedEvents {
-    /// Those that can still be sent again, by team.
+    /// The events that can still be sent again, by team.
     package static func all(_ database: any Database) throws(StoreFailure) -> [ParkedEvents] {
         try database.rows(
             """

@@ -1,9 +1,10 @@
-// Streams with a private receiver from when such receivers were allowed. They get no events now that they are not.
+// Streams with a private receiver, created while `events.private_receivers` allowed them. They get
+// no events while it does not.
 
 import Database
 
 package enum PrivateReceivers {
-    /// The end of the stored reason why nothing is sent to one.
+    /// The end of the stored reason why such a stream gets no events.
     package static let reason = "and events.private_receivers is no"
 }
 

@@ -1,4 +1,4 @@
-// What receivers report about mail from relay domains (RFC 9990).
+// Receivers' reports about mail from relay domains (RFC 9990).
 
 import Database
 import RelayCore
@@ -6,7 +6,7 @@ import RelayCore
 package struct AggregateReportRepository: Sendable {
     let database: any Database
 
-    /// What a receiver reported over a period.
+    /// The counts that a receiver reported over a period.
     package struct Summary: Sendable, Hashable {
         package let domain: String
         package let reporter: String
@@ -15,14 +15,15 @@ package struct AggregateReportRepository: Sendable {
         package let failed: Int
     }
 
-    /// Reports accepted in a day, from one author and from all. Receivers of a large relay send some hundred. Anyone who can
-    /// sign could send any number, and crowd out the others.
+    /// Reports accepted in a day, from one author and from all. Receivers of a large relay send
+    /// some hundred. Any domain that signs could send any number, and use up the limit of the
+    /// others.
     private static let dailyLimit: Int64 = 50
     private static let wholeLimit: Int64 = 5_000
 
     /// Adds a report.
     /// - Parameter reporter: the domain that is proved to have written it.
-    /// - Returns: false if it is known, or if there are too many in the last 24 hours.
+    /// - Returns: false if it is known, or if more than the limit came in the last 24 hours.
     package func add(_ report: AggregateReport, reporter: String, now: Int64) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             let since = now - 86_400
@@ -49,7 +50,7 @@ package struct AggregateReportRepository: Sendable {
         }
     }
 
-    /// What was received since a time, by domain and receiver, the most messages first.
+    /// The counts received since a time, by domain and receiver, the most messages first.
     package func summaries(since: Int64) throws(StoreFailure) -> [Summary] {
         try database.rows(
             """
@@ -71,7 +72,8 @@ package struct AggregateReportRepository: Sendable {
         package let messages: Int
     }
 
-    /// The hosts whose mail did not pass, those that most receivers report first: a single receiver may report anything.
+    /// The hosts whose mail did not pass. Those that most receivers report come first, because a
+    /// single receiver may report anything.
     package func failing(since: Int64, limit: Int) throws(StoreFailure) -> [Failing] {
         try database.rows(
             """

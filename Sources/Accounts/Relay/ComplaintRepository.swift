@@ -16,9 +16,9 @@ package struct ComplaintRepository: Sendable {
 
     /// Counts a complaint of an account, and notifies the endpoints of the apps that it uses.
     /// - Parameters:
-    ///   - mark: of what the complaint names; each counts once a day.
+    ///   - mark: of the message that the complaint names; each counts once a day.
     ///   - day: days since 1970 UTC.
-    /// - Returns: false if it is already known, or the account is gone.
+    /// - Returns: false if the complaint is already known, or the account was deleted.
     package func record(account: Int64, mark: [UInt8], day: Int64, now: Int64) throws(StoreFailure) -> Bool {
         try events.write(at: now) { connection, tracker throws(StoreFailure) in
             let daily = mark + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) }
@@ -39,7 +39,8 @@ package struct ComplaintRepository: Sendable {
     /// The days since `day` on which users of a team complained, the latest first; only while counters are kept.
     package func days(team: Int64, since day: Int64) throws(StoreFailure) -> [ComplaintDay] {
         try events.database.rows(
-            // The kind is a literal, because the index is used only for a value known in advance.
+            // The kind is a literal, because the database uses the index only for a value that it
+            // knows in advance.
             """
             SELECT c.day, SUM(c.count) AS complaints, COUNT(DISTINCT c.account_id) AS accounts
             FROM daily_counters c CROSS JOIN accounts a

@@ -22,21 +22,25 @@ package final class CounterBuffer: Sendable {
     private struct Entry: Equatable {
         /// Counted, not yet written.
         var pending = 0
-        /// Being written to the store; it counts as ahead of the store too, even if the store is slow.
+        /// Being written to the store. Until the write ends, it counts in addition to the store's
+        /// count.
         var writing = 0
-        /// Of `writing`, what is counted there whatever the limit: others must not take these places in the meantime.
+        /// The part of `writing` that the store counts even beyond the limit. Other threads must
+        /// not use these places in the meantime.
         var owed = 0
         /// The store's count when it was last read or written, with the time in seconds since 1970.
         var known: Known?
     }
 
-    /// Distinct counters held while the store is unavailable; further ones are dropped and counted in `dropped`.
+    /// Distinct counters kept while the store is unavailable; further ones are dropped and counted
+    /// in `dropped`.
     package static let capacity = 100_000
     /// Counters written in one transaction: some ten milliseconds if the store is near.
     package static let step = 250
 
-    /// The part of a daily limit that may be counted in memory between two writes. Each of several hosts may be ahead by this
-    /// much, so the last parts before the limit (`reserved`) are counted in the store, one by one.
+    /// The part of a daily limit that may be counted in memory between two writes. Each of several
+    /// hosts may be ahead by one part. So the last parts before the limit (`reserved`) are counted
+    /// in the store, one by one.
     private static let parts = 16
     private static let reserved = 4
     /// Seconds for which a count read from the store is used; a transaction may last far longer.
@@ -79,16 +83,18 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// Counts one more unless that would exceed the limit. Returns whether it was counted. Counts in memory while the limit is
-    /// far away, then in the store. One process never exceeds the limit; each of several hosts exceeds it by a sixteenth at
-    /// most, if all of them count that much within a second.
+    /// Counts one more unless that would exceed the limit. Returns whether it was counted. Counts
+    /// in memory while the limit is far away, then in the store. One process never exceeds the
+    /// limit. Each of several hosts exceeds it by at most a sixteenth, if all of them count that
+    /// much within a second.
     package func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, now: Int64) throws(StoreFailure) -> Bool {
         let key = Key(account: account, day: day, kind: kind)
         while true {
             switch try attempt(key, limit: limit, now: now) {
             case .counted: return true
             case .refused(let owed):
-                // Places that were held for others may have been written, and so counted twice, while this one waited.
+                // While this thread waited, another one may have written its owed counts. Then they
+                // were counted twice, and this attempt is repeated.
                 guard state.withLock({ $0.entries[key]?.owed ?? 0 }) < owed else { return false }
             }
         }
@@ -96,7 +102,7 @@ package final class CounterBuffer: Sendable {
 
     private enum Attempt {
         case counted
-        /// The limit is reached, if `owed` more are counted as on their way into the store.
+        /// The limit is reached if the `owed` counts that are being written are included.
         case refused(owed: Int)
     }
 
@@ -112,8 +118,8 @@ package final class CounterBuffer: Sendable {
                 entry.pending += 1
                 return (nil, 0, state.turns)
             }
-            // The pending counts are written together with this one, or come back. This one is included in `writing` until the
-            // count is known.
+            // The pending counts are written together with this one, or become pending again. This
+            // one is included in `writing` until the count is known.
             defer {
                 entry.writing += entry.pending + 1
                 entry.owed += entry.pending
@@ -134,8 +140,8 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// A reservation's counts are no longer being written, and the store holds at least `count`. Both are updated at once, so
-    /// that no other thread misses both.
+    /// Ends the write of a reservation's counts: the store now has at least `count`. Both values
+    /// change at once, so that no other thread misses both.
     private func reserved(_ pending: Int, _ key: Key, count: Int, turn: Int, now: Int64) {
         state.withLock { state in
             var entry = state.entries[key] ?? Entry()
@@ -151,7 +157,7 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// Counts that were being written are in the store, or become pending again.
+    /// Ends a write: its counts are in the store, or become pending again.
     private func written(_ count: Int, _ key: Key, isWritten: Bool) {
         state.withLock { state in
             var entry = state.entries[key] ?? Entry()
@@ -162,7 +168,7 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// Takes back what `reserve` counted, for a message that was not accepted after all.
+    /// Takes back a count of `reserve`, for a message that was not accepted after all.
     package func release(account: Int64, kind: CounterKind, day: Int64) throws(StoreFailure) {
         let key = Key(account: account, day: day, kind: kind)
         let isPending = state.withLock { state in
@@ -176,7 +182,8 @@ package final class CounterBuffer: Sendable {
     /// How many counts were dropped for lack of space since the start.
     package var dropped: Int { state.withLock { $0.dropped } }
 
-    /// Writes the collected counts. If the store is unavailable, the rest is kept for the next time, and the error is thrown.
+    /// Writes the collected counts. If the store is unavailable, it keeps the rest for the next
+    /// time and throws the error.
     package func flush() throws(StoreFailure) {
         let counts = state.withLock { state in
             state.turns += 1
@@ -190,7 +197,8 @@ package final class CounterBuffer: Sendable {
             }
             return counts
         }
-        // After an outage there may be many: in steps, other writers wait only for one step.
+        // After an outage there may be many. They are written in steps, so that other writers wait
+        // only for one step.
         var rest = counts.map { (key: $0, count: $1) }.sorted { $0.key.order < $1.key.order }[...]
         while !rest.isEmpty {
             let step = rest.prefix(Self.step)
@@ -222,6 +230,6 @@ package final class CounterBuffer: Sendable {
         }
     }
 
-    /// Puts back accounts that were taken and could not be handled.
+    /// Puts back accounts that could not be handled.
     package func putBack(forwarded accounts: [Int64]) { state.withLock { $0.forwarded.formUnion(accounts) } }
 }

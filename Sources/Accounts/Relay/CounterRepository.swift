@@ -1,4 +1,4 @@
-// Daily counters, their limits, and marks of what may happen once.
+// Daily counters, their limits, and marks of actions that may happen once.
 
 import Database
 
@@ -11,7 +11,8 @@ package struct CounterRepository: Sendable {
         try reserve(account: account, kind: kind, day: day, limit: limit, adding: 0) != nil
     }
 
-    /// The same, and writes what was counted in memory before, whatever the limit, which may be 0 or less by then.
+    /// As `reserve`, and adds the counts that were collected in memory before. These are written
+    /// even beyond the limit, which may be 0 or less by then.
     /// - Returns: the count with the new one; nil if that would exceed the limit.
     func reserve(account: Int64, kind: CounterKind, day: Int64, limit: Int, adding pending: Int) throws(StoreFailure) -> Int? {
         guard limit > 0 || pending > 0 else { return nil }
@@ -28,7 +29,7 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// Takes back what `reserve` counted, for a message that was not accepted after all.
+    /// Takes back a count of `reserve`, for a message that was not accepted after all.
     package func release(account: Int64, kind: CounterKind, day: Int64) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -39,7 +40,7 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// What `reserve` would return now, without counting: for `postern explain`.
+    /// The result that `reserve` would have now, without counting: for `postern explain`.
     package func wouldReserve(account: Int64, kind: CounterKind, day: Int64, limit: Int) throws(StoreFailure) -> Bool {
         try count(account: account, kind: kind, day: day) < limit
     }
@@ -63,7 +64,7 @@ package struct CounterRepository: Sendable {
     package func add(_ counters: [DailyCounter]) throws(StoreFailure) {
         guard !counters.isEmpty else { return }
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            // Every host locks rows in the same order, so that two hosts never wait for each other.
+            // Every host locks rows in the same order, so that no two hosts block each other.
             for counter in counters.sorted(by: {
                 ($0.accountNumber, $0.day, $0.kind.rawValue) < ($1.accountNumber, $1.day, $1.kind.rawValue)
             }) { try connection.count(counter) }
@@ -79,7 +80,7 @@ package struct CounterRepository: Sendable {
             expiresAt: (day + 2) * 86_400)
     }
 
-    /// What `automaticReplyReserve` would return now, without remembering it.
+    /// The result that `automaticReplyReserve` would have now, without remembering it.
     package func wouldReserveAutomaticReply(account: Int64, correspondentKey: [UInt8], day: Int64) throws(StoreFailure) -> Bool {
         let mark = correspondentKey + (0..<8).map { UInt8(truncatingIfNeeded: day >> (8 * Int64($0))) }
         return try database.row(
@@ -88,8 +89,9 @@ package struct CounterRepository: Sendable {
             """) == nil
     }
 
-    /// Whether this is the first time for the mark (a keyed hash or a nonce) of this account; remembers it until it expires.
-    /// For bounces: once per nonce of a return path. False for an account that is gone.
+    /// Whether this is the first time for the mark (a keyed hash or a nonce) of this account;
+    /// remembers it until it expires. Bounces use it once for each nonce of a return path. False if
+    /// the account was deleted.
     package func once(account: Int64, purpose: String, mark: [UInt8], expiresAt: Int64) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -102,7 +104,7 @@ package struct CounterRepository: Sendable {
     }
 
     /// Remembers many marks in one transaction. Accounts that no longer exist are skipped.
-    /// - Parameter old: the purpose under which the same marks are deleted.
+    /// - Parameter old: another purpose, under which the same marks are deleted.
     package func mark(
         purpose: String, _ marks: [(account: Int64, mark: [UInt8], expiresAt: Int64)], _ durability: Durability = .relaxed,
         inPlaceOf old: String? = nil
@@ -125,7 +127,7 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// Forgets marks, whether they are remembered or not.
+    /// Deletes marks; marks that do not exist are ignored.
     package func unmark(account: Int64, purpose: String, _ marks: [[UInt8]]) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             for mark in marks {
@@ -146,8 +148,9 @@ package struct CounterRepository: Sendable {
         }
     }
 
-    /// Deletes counters of days before `day` and expired marks, at most `limit` of each at a time, so that mail does not wait
-    /// for it. Returns the largest of the numbers: if it is `limit`, there may be more.
+    /// Deletes counters of days before `day` and expired marks, at most `limit` of each at a time,
+    /// so that mail does not wait. Returns the largest of the numbers: if it is `limit`, there may
+    /// be more.
     package func deleteExpired(countersBefore day: Int64, now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             let counters = try connection.run(
@@ -171,7 +174,7 @@ package struct CounterRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    /// Adds to one counter; does nothing if the account is gone.
+    /// Adds to one counter; does nothing if the account was deleted.
     func count(_ counter: DailyCounter) throws(StoreFailure) {
         try run(
             """

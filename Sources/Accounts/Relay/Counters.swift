@@ -1,15 +1,15 @@
-// What is counted for an account and day, never for its correspondents.
+// Counters for an account and day, never for its correspondents.
 
 import Database
 
-/// What a daily counter counts. The raw values are in databases: never change or reuse one.
+/// The kind of a daily counter. The raw values are in databases: never change or reuse one.
 package struct CounterKind: RawRepresentable, SQLCodable, Sendable, Hashable {
     package let rawValue: Int64
     package init(rawValue: Int64) { self.rawValue = rawValue }
 
-    /// Messages from the team that were relayed to the user; what the daily limit applies to.
+    /// Messages from the team that were relayed to the user; the daily limit applies to them.
     package static let forwarded = CounterKind(rawValue: 1)
-    /// Messages from the user that were relayed to the team; what the daily limit applies to.
+    /// Messages from the user that were relayed to the team; the daily limit applies to them.
     package static let replied = CounterKind(rawValue: 2)
     /// The inbox refused permanently (5.1.x, 5.2.1).
     package static let bouncedPermanently = CounterKind(rawValue: 3)
@@ -17,7 +17,8 @@ package struct CounterKind: RawRepresentable, SQLCodable, Sendable, Hashable {
     package static let bouncedTemporarily = CounterKind(rawValue: 4)
     /// Automatic notes relayed in either direction.
     package static let automaticRelayed = CounterKind(rawValue: 5)
-    /// Automatic notes beyond one a day and correspondent, and notes to a return path without a known recipient.
+    /// Automatic notes beyond one for each day and correspondent, and notes to a return path
+    /// without a known recipient.
     package static let automaticDiscarded = CounterKind(rawValue: 6)
     /// Messages refused because a daily limit was reached.
     package static let overLimit = CounterKind(rawValue: 7)
@@ -25,19 +26,21 @@ package struct CounterKind: RawRepresentable, SQLCodable, Sendable, Hashable {
     package static let refusedForwardingOff = CounterKind(rawValue: 8)
     /// Forwarding switched on or off.
     package static let forwardingToggled = CounterKind(rawValue: 9)
-    /// Reports about mail whose sender could not be determined, so that no one was notified.
+    /// Reports about mail whose sender could not be determined, so Postern notified no one.
     package static let reportsDropped = CounterKind(rawValue: 10)
     /// Reports rebuilt and sent on to the envelope sender or the user.
     package static let reportsRelayed = CounterKind(rawValue: 11)
     /// Consent given again after it was revoked.
     package static let rejoined = CounterKind(rawValue: 12)
-    /// Messages refused because the leak check found the inbox after the rewriting: each is a fault to be fixed.
+    /// Messages refused because the leak check found the inbox after the rewriting. Each is a fault
+    /// of Postern to be fixed.
     package static let leakIncident = CounterKind(rawValue: 13)
     /// Complaints of the user about mail of the team (RFC 5965). An index names this number.
     package static let complaints = CounterKind(rawValue: 21)
-    /// What an identity provider reported about the account (OpenID CAEP and RISC): policies count it.
+    /// Reports of an identity provider about the account (OpenID CAEP and RISC): policies count
+    /// them.
     package static let riskEvents = CounterKind(rawValue: 22)
-    /// Reverse addresses that were new and had to be stored; their daily limit applies to it.
+    /// New reverse addresses that had to be stored; their daily limit applies to them.
     package static let addressesStored = CounterKind(rawValue: 17)
 }
 

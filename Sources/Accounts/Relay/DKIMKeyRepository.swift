@@ -7,16 +7,16 @@ import MailAuth
 package struct DKIMKeyRepository: Sendable {
     /// Keys of one domain that are not retired: enough to rotate each algorithm, and some spare.
     package static let maximumPerDomain = 10
-    /// Seconds for which a key should stay published after its last signature: servers retry for five days, and reports about
-    /// mail come days after that.
+    /// Seconds for which a key should stay published after its last signature. Servers retry for
+    /// five days, and reports about mail come days after that.
     package static let publicationAfterUse: Int64 = 14 * 86_400
 
     let database: any Database
     let sealer: Sealer
     let relayDomains: [HostName]
 
-    /// Adds a key, pending or active. Refused for a selector that the domain has or had, for a domain that is not a relay
-    /// domain, and if it would be a second active one.
+    /// Adds a key, pending or active. Refused for a domain that is not a relay domain, for a
+    /// selector that the domain has or had, and for a second active key.
     package func add(
         domain: String, selector: String, algorithm: DKIMAlgorithm, bits: Int, privateKey: DKIMPrivateKey,
         isActive: Bool = false, _ change: Change
@@ -107,8 +107,8 @@ package struct DKIMKeyRepository: Sendable {
         }
     }
 
-    /// Retires a key and deletes its private part. A key that is in use, or whose signed mail may still be in transit, is
-    /// refused unless `force`.
+    /// Retires a key and deletes its private part. Refused without `force` if the key is in use, or
+    /// if mail that it signed may still be in transit.
     package func retire(_ number: Int64, force: Bool, _ change: Change) throws(StoreFailure) -> DKIMKey {
         try database.write(.durable) { connection throws(StoreFailure) in
             let key = try key(connection, number)
@@ -147,7 +147,7 @@ package struct DKIMKeyRepository: Sendable {
         return try open(sealed, key)
     }
 
-    /// Increases with every change; 0 while there is no key. Cheap enough to read every second.
+    /// Increases with every change; 0 before the first key. Cheap enough to read every second.
     package func revision() throws(StoreFailure) -> Int64 { try database.read(revision) }
 
     /// The keys that sign now, RSA before Ed25519 within a domain, and their revision.

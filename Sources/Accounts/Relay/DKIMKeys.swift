@@ -1,4 +1,4 @@
-// The keys that sign what the relay sends, as administration sees them.
+// The keys that sign relayed mail, as administration sees them.
 
 import Database
 import MailAuth
@@ -13,7 +13,7 @@ package struct DKIMKey: Sendable, Hashable {
         case active
         /// Replaced: no longer signs, and stays published for the mail that it signed.
         case retiring
-        /// Ended: the private part is gone, and the selector is never used again.
+        /// Ended: the private part is deleted, and the selector is never used again.
         case retired
     }
 
@@ -34,7 +34,7 @@ package struct DKIMKey: Sendable, Hashable {
     package let deactivatedAt: Int64?
     package let retiredAt: Int64?
 
-    /// Whether the DNS should hold it.
+    /// Whether its record should be in the DNS.
     package var isPublished: Bool { state != .retired }
 }
 

@@ -8,9 +8,10 @@ import Synchronization
 package struct RejectionRepository: Sendable {
     let database: any Database
 
-    /// Records refusals for every team that registered the author. A refusal that says something about the account is recorded
-    /// only for the account's own team, if it is one of them.
-    /// - Parameter beside: writes more about them in the same transaction.
+    /// Records refusals for every team that registered the author. If a refusal reveals something
+    /// about the account, only the account's own team gets it, and only if that team registered the
+    /// author.
+    /// - Parameter beside: writes related data in the same transaction.
     package func add(
         _ events: [RefusedForward], _ beside: (any DatabaseConnection) throws(StoreFailure) -> Void = { _ in }
     ) throws(StoreFailure) {
@@ -20,7 +21,7 @@ package struct RejectionRepository: Sendable {
             for event in events where event.attribution.isRegistered {
                 rows += try teams(connection, event).map { ($0.0, $0.1, event) }
             }
-            // Every host locks rows in the same order, so that two hosts never wait for each other.
+            // Every host locks rows in the same order, so that no two hosts block each other.
             for row in rows.sorted(by: {
                 ($0.team, $0.event.at / 3600, $0.source, $0.event.status, $0.event.reason.rawValue, $0.event.at)
                     < ($1.team, $1.event.at / 3600, $1.source, $1.event.status, $1.event.reason.rawValue, $1.event.at)
@@ -89,7 +90,7 @@ extension SourceRepository {
 
 /// Collects refusals in memory, outside the mail path; `flush` writes them in few transactions.
 package final class RejectionBuffer: Sendable {
-    /// Refusals held while the store is unavailable; further ones are dropped.
+    /// Refusals kept while the store is unavailable; further ones are dropped.
     package static let capacity = 10_000
     /// Refusals written in one transaction: some ten milliseconds if the store is near.
     package static let step = 100
@@ -102,7 +103,8 @@ package final class RejectionBuffer: Sendable {
     /// Never blocks on the store.
     package func add(_ event: RefusedForward) { events.withLock { if $0.count < Self.capacity { $0.append(event) } } }
 
-    /// Writes the collected refusals. If the store is unavailable, the rest is kept for the next time, and the error is thrown.
+    /// Writes the collected refusals. If the store is unavailable, it keeps the rest for the next
+    /// time and throws the error.
     package func flush() throws(StoreFailure) {
         var rest = events.withLock { events in
             defer { events = [] }

@@ -1,4 +1,4 @@
-// Why mail from a team's sources was refused.
+// The reasons why Postern refused mail from a team's sources.
 
 /// Refusals of one kind within one hour. Contains no message content and no recipient.
 package struct Rejection: Sendable, Hashable {
@@ -6,7 +6,7 @@ package struct Rejection: Sendable, Hashable {
     package let number: Int64
     /// The team's registered source that covers the From address, proved or not.
     package let source: String
-    /// As in `550 5.7.26`.
+    /// The SMTP code and enhanced status, for example `550 5.7.26`.
     package let answer: String
     /// The stable word of the relay's reason.
     package let reason: String

@@ -1,9 +1,11 @@
-// How many messages went to which domain on a day: for operators who watch a new host's reputation.
+// The number of messages to each domain on a day, for operators who watch the reputation of a new
+// host.
 
 import Database
 
 extension RelayRepository {
-    /// Accounts read for a day; if there are more, only every second or third…
+    /// Accounts read for a day at most. If there are more, only every second, third, … account is
+    /// read.
     private static let sample: Int64 = 20_000
 
     /// Messages forwarded on a day, by the domain of the inbox; an estimate if there are many accounts.

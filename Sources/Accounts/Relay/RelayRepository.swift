@@ -1,4 +1,4 @@
-// What the relay reads, once for each recipient.
+// The reads of the relay for each recipient.
 
 import Database
 import InternetMessage
@@ -9,8 +9,9 @@ package struct RelayRepository: Sendable {
     let database: any Database
     let sealer: Sealer
 
-    /// Everything about a relay address, or nil for one that does not exist. Ignores letter case. One statement; more only for
-    /// an address whose app has moved to another team, and while a removed app's consents are being deleted.
+    /// Everything about a relay address, or nil if it does not exist. Ignores letter case. Uses one
+    /// statement, and more only in two cases: the address's app has moved to another team, or a
+    /// removed app's consents are being deleted.
     /// - Parameter now: seconds since 1970, for `successors` and the day of `forwarded`; nil reads neither.
     package func relayAddress(localPart: String, domain: String, now: Int64? = nil) throws(StoreFailure) -> RelayAccount? {
         let address = AddrSpec(localPart: localPart.lowercased(), domain: domain.lowercased())
@@ -33,7 +34,7 @@ package struct RelayRepository: Sendable {
                     JOIN app_groups p ON p.id = x.group_id AND p.removed_from IS NULL
                     WHERE m.old_account = \(record.number.stored) AND m.ends_at > \(now))
                 """)
-            // Grouped by account: the rows of one account are its team's sources.
+            // Grouped by account: each row of an account is one source of its team.
             var successors: [(account: Int64, rows: [SQLRow])] = []
             for row in rows {
                 let account: Int64 = try row["id"]
@@ -51,15 +52,17 @@ package struct RelayRepository: Sendable {
     private static func sources(_ rows: [SQLRow]) throws(StoreFailure) -> [RegisteredSource] {
         var sources: [OutboundSource] = []
         for row in rows where try row["kind"] as String? != nil { sources.append(try OutboundSource(row: row)) }
-        // Sorted here, not in the query: there each engine would collect and sort the rows, mostly a single one.
+        // Sorted here, because in the query each engine would collect and sort the rows, although
+        // there is usually only one.
         if sources.count > 1 { sources.sort { ($0.value, $0.envelopeDomain ?? "") < ($1.value, $1.envelopeDomain ?? "") } }
         return sources.compactMap(\.registered)
     }
 
     /// - Parameters:
-    ///   - connection: of the same snapshot; needed if the account's team loses an app.
-    ///   - rows: one for each source of the team, everything else repeated; none gives nil.
-    ///   - isWanted: whether the user wants mail through the address that was asked for.
+    ///   - connection: of the same snapshot; required if the account's team loses an app.
+    ///   - rows: one for each source of the team, with the same values in all other columns; an empty
+    ///     array gives nil.
+    ///   - isWanted: whether the user wants mail through the requested address.
     private func record(
         _ connection: (any DatabaseConnection)?, _ rows: [SQLRow], _ address: AddrSpec, isWanted: Bool = true
     ) throws(StoreFailure) -> RelayAccount? {
@@ -74,7 +77,8 @@ package struct RelayRepository: Sendable {
             counted: row["forwarded"] ?? 0)
     }
 
-    /// Whether a recorded consent counts: its app may already be removed, and the consent not yet.
+    /// Whether a recorded consent counts. Its app may already be removed while the consent still
+    /// exists.
     private func hasLiveGrant(_ connection: (any DatabaseConnection)?, _ row: SQLRow, account: Int64) throws(StoreFailure) -> Bool
     {
         let (isNoted, losesApps): (Bool, Bool) = try (row["has_live_grant"], row["loses_apps"])
@@ -82,8 +86,9 @@ package struct RelayRepository: Sendable {
         return try connection.row("SELECT 1 AS live WHERE \(GrantRepository.isLive("\(account)"))") != nil
     }
 
-    /// With ten million addresses every index entry and every row is on a separate page, so the query reads as few as possible:
-    /// the account's current address only if this is an earlier one (no row has a NULL account).
+    /// With ten million addresses every index entry and every row is on a separate page, so the
+    /// query reads as few as possible. It reads the account's current address only if this is an
+    /// earlier one (no row has a NULL account).
     private static func relayAddress(_ now: Int64?) -> SQL {
         """
         SELECT a.id, \(Team.columns), r.forwarding_on, r.retired_at, a.has_live_grant,
@@ -113,12 +118,12 @@ package struct RelayRepository: Sendable {
             .isEmpty
     }
 
-    /// Everything about an account by the number in a token, or nil for one that does not exist.
+    /// Everything about an account by the number in a token, or nil if it does not exist.
     /// - Parameter day: the day of `counted`, days since 1970 UTC.
     package func account(_ account: AccountNumber, day: Int64) throws(StoreFailure) -> RelayAccount? {
         let number = account.stored
         return try database.read { connection throws(StoreFailure) in
-            // One row for each inbox of the user, the account's columns repeated.
+            // One row for each inbox of the user; every row repeats the account's columns.
             let rows = try connection.rows(
                 """
                 SELECT \(Team.columns), c.local_part, c.domain, c.forwarding_on, a.has_live_grant, a.user_id, \(GivenName.columns),
@@ -144,7 +149,7 @@ package struct RelayRepository: Sendable {
                 if try row["inbox_id"] == targetNumber { target = inbox }
             }
             let (isCurrent, isForwardingOn): (Bool?, Bool?) = try (first["is_current"], first["forwarding_on"])
-            // An account without any address leads nowhere.
+            // Mail cannot reach an account without any address.
             guard let isCurrent else { return nil }
             let address = try AddrSpec(row: first)
             return try RelayAccount(

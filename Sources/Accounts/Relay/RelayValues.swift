@@ -6,10 +6,11 @@ import MailAuth
 import RelayCore
 
 extension AccountNumber {
-    /// As in tables: the row's number.
+    /// As in tables, by row number.
     package var stored: Int64 { Int64(rawValue) }
 
-    /// From a row, where accounts are numbered from 1. Throws `unexpectedData` for what no token can hold.
+    /// From a row; accounts are numbered from 1. Throws `unexpectedData` for a number that does not
+    /// fit into a token.
     init(stored: Int64) throws(StoreFailure) {
         guard let number = UInt64(exactly: stored).flatMap(AccountNumber.init) else {
             throw .permanent(.unexpectedData, "an account has a number that no address can hold")
@@ -42,7 +43,7 @@ extension RelayCounter {
 }
 
 extension OutboundSource {
-    /// Nil for a source that cannot be read: it then proves nothing.
+    /// Nil if the source cannot be read: then it proves nothing.
     package var registered: RegisteredSource? {
         let scope: RegisteredSource.Scope? =
             switch kind {
@@ -55,11 +56,12 @@ extension OutboundSource {
 
 extension StoredAddress {
     var purpose: StoredTokenPurpose { expiryDay == nil ? .reverse : .returnPath }
-    /// Until when at least a return path needs it, in seconds since 1970; the repository sets the expiry of a reverse address.
+    /// The earliest end of a return path's use, in seconds since 1970. For a reverse address the
+    /// repository sets the expiry.
     var expiresAt: Int64? { expiryDay.map { (Int64($0) + 1) * 86_400 } }
 }
 
-/// An address kept under a token, because it does not fit into one.
+/// An address that is stored under a token, because it does not fit into one.
 package struct StoredToken: Sendable {
     package let accountNumber: Int64
     package let address: AddrSpec
@@ -67,10 +69,11 @@ package struct StoredToken: Sendable {
     package let expiresAt: Int64
 }
 
-/// What a stored token is for.
+/// The purpose of a stored token.
 package enum StoredTokenPurpose: String, SQLCodable, Sendable, Hashable {
     /// A correspondent's address; kept for a year after the last mail that used it.
     case reverse
-    /// A sender's address that reports go back to; kept some days beyond the last return path that needs it.
+    /// A sender's address that reports go back to; kept some days longer than the last return path
+    /// that needs it.
     case returnPath = "return"
 }

@@ -1,4 +1,5 @@
-// The relay's directory, backed by the store: what it reads, and what of it is written later, together or not at all.
+// The relay's directory, backed by the store: its reads, and its writes, some of which are
+// collected and written together.
 
 import Database
 import InternetMessage
@@ -10,10 +11,11 @@ package struct StoreDirectory: RelayDirectory {
     private let store: Store
     /// Nil for a read-only directory, as in `postern explain`: limits are checked, but nothing is counted.
     private let counters: CounterBuffer?
-    /// Where tokens are written in one transaction with those of other messages; nil for a transaction each.
+    /// Writes tokens in one transaction with those of other messages; nil for a separate
+    /// transaction each.
     private let commits: GroupCommit?
-    /// Tokens that a read-only directory was asked to store: kept only for the life of the process, so that in one run of
-    /// `postern explain --batch` an answer finds the correspondent of the earlier message.
+    /// Tokens that a read-only directory would have stored, kept only while the process runs. So in
+    /// one run of `postern explain --batch` a reply finds the correspondent of the earlier message.
     private let unwritten = Unwritten()
     /// Seconds since 1970.
     private let now: @Sendable () -> Int64
@@ -128,7 +130,8 @@ package struct StoreDirectory: RelayDirectory {
         try reading { try store.counters.unmark(account: account.stored, purpose: Self.handedOver, marks) }
     }
 
-    /// The purposes of the marks for fan-out copies: about to be handed over, and handed over.
+    /// The purposes of the marks for copies to further users: before the hand-over to the mail
+    /// server, and after it.
     private static let begun = "fan-out-begun"
     private static let handedOver = "fan-out"
 
@@ -146,7 +149,8 @@ package struct StoreDirectory: RelayDirectory {
     ) throws(DirectoryFailure) -> FailureRecord {
         guard let counters else { return .recorded }
         return try reading {
-            // The failure is judged against the number of forwards, the last of which may not be written yet.
+            // The failure is compared with the number of forwards, so the counts in memory are
+            // written first.
             try counters.flush()
             return try store.bounces.record(failure, of: account, rate: rate, now: now())
         }
@@ -176,7 +180,7 @@ package struct StoreDirectory: RelayDirectory {
         let tokens = Mutex<[String: AddrSpec]>([:])
     }
 
-    /// If the store cannot answer, that is a failure, never an answer.
+    /// An error of the store is thrown as a failure, and never looks like a result.
     private func reading<Value>(_ work: () throws -> Value) throws(DirectoryFailure) -> Value {
         do { return try work() } catch { throw DirectoryFailure("\(error)") }
     }

@@ -1,4 +1,4 @@
-// Addresses that do not fit into an address token, kept under a token.
+// Addresses that do not fit into an address token, and so are stored under a token.
 
 import Database
 import InternetMessage
@@ -9,7 +9,7 @@ package struct StoredTokenRepository: Sendable {
     let database: any Database
     let sealer: Sealer
 
-    /// The address under a token, or nil if there is none, it was made for another purpose, or it expired.
+    /// The address under a token. Nil if the token does not exist, has another purpose, or expired.
     package func find(_ token: String, purpose: StoredTokenPurpose, now: Int64) throws(StoreFailure) -> StoredToken? {
         let token = token.lowercased()
         let row = try database.row(
@@ -20,22 +20,26 @@ package struct StoredTokenRepository: Sendable {
         return try row.map { row throws(StoreFailure) in try stored(row, token) }
     }
 
-    /// Days for which the address of a reverse address is kept after the last mail that used it: users answer old mail, and
-    /// write to an address in their address book once a year. After that, mail to it is refused as if it had never existed.
+    /// Days for which the address of a reverse address is kept after the last mail that used it.
+    /// Users answer old mail, and write to an address in their address book once a year. After
+    /// that, mail to it is refused as if it had never existed.
     package static let daysKept: Int64 = 365
     /// Days between two writes that extend the expiry of such an address, so that mail rarely causes a write.
     private static let daysBetweenWrites: Int64 = 30
 
-    /// Seconds for which a sender's address is kept beyond what its first return path needs, for its mail of that day and the
-    /// next. Most such senders use a new address for each message, and never return.
+    /// Seconds for which a new sender's address is kept after its first return path ends: enough
+    /// for its mail of that day and the next. Most such senders use a new address for each message,
+    /// and never return.
     package static let newSenderKept: Int64 = 86_400
-    /// Seconds beyond what a return path needs, if the existing row expires earlier: for a sender that writes daily, the row is
-    /// written once in eight days.
+    /// Seconds for which a known sender's address is kept after a return path ends, if the existing
+    /// row expires earlier. For a sender that writes daily, the row is then written once in eight
+    /// days.
     package static let knownSenderKept: Int64 = 7 * 86_400
 
-    /// Writes addresses under tokens, all of them in one transaction; rows that last long enough are not written again. A known
-    /// token with the same account and address is kept longer. A different address or account under the same token throws
-    /// `constraint`, because the token is a keyed hash of both.
+    /// Writes addresses under tokens, all of them in one transaction. A row that expires late
+    /// enough is not written again. A known token with the same account and address is kept longer.
+    /// A different address or account under the same token throws `constraint`, because the token
+    /// is a keyed hash of both.
     /// - Parameters:
     ///   - tokens: each token once, in lower case.
     ///   - day: days since 1970 UTC.
@@ -46,7 +50,7 @@ package struct StoredTokenRepository: Sendable {
         _ tokens: [StoredAddress], account: AccountNumber, day: Int64, newPerDay: Int, now: Int64, in commits: GroupCommit? = nil
     ) throws(StoreFailure) -> Bool {
         let account = account.stored
-        // Most are already written, and reading takes no writer lock.
+        // Most tokens are already written, and a read needs no writer lock.
         let settled = try settled(tokens, account: account, now: now)
         let open = tokens.filter { !settled.contains($0.token) }
         guard !open.isEmpty else { return true }
@@ -62,7 +66,7 @@ package struct StoredTokenRepository: Sendable {
         _ = try database.write(.relaxed) { connection throws(StoreFailure) in try keep(token.lowercased(), now, connection) }
     }
 
-    /// Which of these tokens need no write.
+    /// The tokens among these that need no write.
     private func settled(_ tokens: [StoredAddress], account: Int64, now: Int64) throws(StoreFailure) -> Set<String> {
         guard !tokens.isEmpty else { return [] }
         return try database.read { connection throws(StoreFailure) in
@@ -104,7 +108,8 @@ package struct StoredTokenRepository: Sendable {
         return true
     }
 
-    /// If two hosts, or two messages of one transaction, insert the same token, the second finds the row of the first.
+    /// Inserts a token. If two hosts, or two messages of one transaction, insert the same token,
+    /// the second finds the row of the first.
     private func insert(
         _ token: StoredAddress, account: Int64, now: Int64, _ connection: any DatabaseConnection
     ) throws(StoreFailure) {
@@ -146,7 +151,8 @@ package struct StoredTokenRepository: Sendable {
     }
 
     private func compare(_ known: StoredToken, _ account: Int64, _ address: AddrSpec) throws(StoreFailure) {
-        // Compared as tokens are made: the domain ignores letter case, also beyond ASCII.
+        // Compared in the way in which tokens are made: the domain ignores letter case, also beyond
+        // ASCII.
         guard known.accountNumber == account, known.address.localPart == address.localPart,
             known.address.domain.lowercased() == address.domain.lowercased()
         else {

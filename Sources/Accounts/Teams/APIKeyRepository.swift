@@ -6,21 +6,22 @@ import Database
 package struct APIKeyRepository: Sendable {
     let database: any Database
 
-    /// What a running service needs to know about a key.
+    /// The facts about a key that a running service needs.
     package struct Credential: Sendable {
         package let key: APIKey
         package let hash: [UInt8]
     }
 
-    /// Shows whether anything changed: keys are added with a higher revision, and disappear only with their team.
+    /// Changes with every change of keys: a new key has a higher revision, and keys disappear only
+    /// with their team.
     package struct Revision: Sendable, Hashable {
         let highest: Int64
         let count: Int64
     }
 
     /// Issues a key to a team, or to the operator if `team` is nil. The text is not stored and cannot be shown again.
-    /// - Parameter show: takes the key before it counts; where it throws, there is none. Called again where another change
-    ///   came in between.
+    /// - Parameter show: gets the key before it is valid. If it throws, the key is not issued. It
+    ///   is called again if the transaction is repeated because of a concurrent change.
     package func issue(
         team: String?, scopes: Set<Scope>, expiresAt: Int64?, note: String, _ change: Change,
         show: (APIKey, APIKeyText) throws(StoreFailure) -> Void = { _, _ in }
@@ -50,8 +51,9 @@ package struct APIKeyRepository: Sendable {
         }
     }
 
-    /// Issues a key with the same owner and scopes; the old one ends after `overlap` seconds, or at its earlier expiry. The keys
-    /// that it issued stay its own and end with it: if it was stolen, the thief may have made some.
+    /// Issues a key with the same owner and scopes. The old one ends after `overlap` seconds, or at
+    /// its earlier expiry. The keys that the old one issued end with it: if it was stolen, the
+    /// thief may have issued some.
     /// - Parameter show: as for `issue`.
     package func rotate(
         _ id: String, overlap: Int64, expiresAt: Int64?, _ change: Change,
@@ -108,8 +110,9 @@ package struct APIKeyRepository: Sendable {
     /// Keys that the keys of one team may issue, not counting revoked and expired ones.
     package static let maximumIssued = 50
 
-    /// Issues a key with some of the scopes of a team's key, never with `keys:write`: otherwise no one could tell which keys a
-    /// leaked key left behind. It ends with that key at the latest.
+    /// Issues a key with some of the scopes of a team's key, never with `keys:write`: otherwise a
+    /// leaked key could leave behind keys that are not traceable to it. The new key ends with that
+    /// key at the latest.
     /// - Parameter parent: the handle of the requesting key; refused (`unmet`) if it was revoked or has expired.
     package func issueLesser(
         by parent: String, scopes: Set<Scope>, expiresAt: Int64?, note: String, _ change: Change
@@ -121,14 +124,14 @@ package struct APIKeyRepository: Sendable {
         return try database.write(.durable) { connection throws(StoreFailure) in
             let own = try key(connection, parent)
             guard let team = own.team, own.state(now: change.now) == .active else {
-                throw .refused(.unmet, "the key that asks is no longer in force")
+                throw .refused(.unmet, "the requesting key was revoked or has expired")
             }
             for scope in scopes where !own.scopes.contains(where: { $0.grants(scope) }) || scope == .keysWrite {
                 throw .refused(
                     .invalid,
                     scope == .keysWrite
-                        ? "a key that a key issues cannot have \(scope.rawValue)"
-                        : "the key that asks does not have the scope \(scope.rawValue.prefix(64))")
+                        ? "a key issued by another key cannot have \(scope.rawValue)"
+                        : "the requesting key does not have the scope \(scope.rawValue.prefix(64))")
             }
             let issued: Int? = try connection.value(
                 """
@@ -172,7 +175,7 @@ package struct APIKeyRepository: Sendable {
     /// Cheap enough to read every second.
     package func revision() throws(StoreFailure) -> Revision { try database.read(revision) }
 
-    /// Every key that is not revoked, and the revision that they belong to.
+    /// Every key that is not revoked, and the revision of this list.
     package func credentials() throws(StoreFailure) -> (revision: Revision, credentials: [Credential]) {
         try database.read { connection throws(StoreFailure) in
             let rows = try connection.rows("\(Self.select) WHERE k.revoked_at IS NULL")

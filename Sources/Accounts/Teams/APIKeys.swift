@@ -1,15 +1,15 @@
-// API keys: who may use the HTTP API, and for what.
+// API keys: their owners and their permissions for the HTTP API.
 
 import Database
 import MailCrypto
 import Support
 
-/// What a key may do. A request that needs a scope which its key lacks is refused with 403.
+/// A permission of a key. A request that needs a scope which its key lacks is refused with 403.
 package struct Scope: RawRepresentable, Sendable, Hashable {
     package let rawValue: String
     package init(rawValue: String) { self.rawValue = rawValue }
 
-    /// Who may have keys with it.
+    /// The owners whose keys may have a scope.
     package enum Owner: Sendable, Hashable { case team, `operator` }
 
     package static let decisionsWrite = Scope(rawValue: "decisions:write")
@@ -88,7 +88,7 @@ package struct APIKey: Sendable, Hashable {
     package let revokedAt: Int64?
     /// Days since 1970.
     package let lastUsedDay: Int64?
-    /// The key that replaces it.
+    /// The key that replaces this one.
     package let rotatedTo: String?
     /// The team's key that issued it; nil if an administrator did.
     package let issuedBy: String?
@@ -110,8 +110,9 @@ package struct APIKey: Sendable, Hashable {
     }
 }
 
-/// A key in clear text: `pk_<id>_<secret>`. The secret is 32 base32 characters (160 bits) and a checksum of 6 over all before
-/// it, so that a secret scanner recognizes real keys, and a mistyped key needs no lookup.
+/// A key in clear text: `pk_<id>_<secret>`. The secret is 32 base32 characters (160 bits), followed
+/// by 6 characters of checksum over everything before them. With the checksum a secret scanner
+/// recognizes real keys, and a mistyped key needs no lookup.
 package struct APIKeyText: Sendable {
     package let id: String
     /// The whole key. Show it once; never log it.
@@ -149,7 +150,7 @@ package struct APIKeyText: Sendable {
         revealed = text
     }
 
-    /// What is stored. The secret has 160 random bits, so a plain hash is enough.
+    /// The stored form. The secret has 160 random bits, so a plain hash is enough.
     package var hash: [UInt8] { SHA256.hash(Array("postern api key 1 \(revealed)".utf8)) }
 
     private static func checksum(_ body: String) -> String {

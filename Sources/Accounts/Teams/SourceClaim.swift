@@ -6,10 +6,10 @@ import Database
 /// only while the claim is `proved`.
 package struct SourceClaim: Sendable, Hashable {
     package enum State: String, SQLCodable, Sendable, Hashable {
-        /// The record was never seen, or the code never given.
+        /// The record was never seen, or the team never returned the code.
         case pending
         case proved
-        /// It was proved, and then failed for too long.
+        /// It was proved, and then its checks failed for too long.
         case stopped
     }
 
@@ -28,38 +28,42 @@ package struct SourceClaim: Sendable, Hashable {
     package let kind: OutboundSource.Kind
     /// As in `OutboundSource`: lower case, A-labels, or an address in envelope form.
     package let value: String
-    /// The required content of the record: 32 characters of base32, new for each claim. It is not secret once it is published.
-    /// The token of an address only identifies the claim, and is given to no one.
+    /// The required content of the record: 32 characters of base32, new for each claim. It is not
+    /// secret after it is published. The token of an address only identifies the claim, and no one
+    /// gets it.
     package let token: String
     package internal(set) var state: State
     /// Seconds since 1970, like all times here.
     package let createdAt: Int64
-    /// When the record was last seen, or the code given.
+    /// When the record was last seen, or the code was returned.
     package internal(set) var provedAt: Int64?
-    /// Since when a proved claim fails.
+    /// The time since which a proved claim fails.
     package internal(set) var failingSince: Int64?
-    /// When the team was warned of that.
+    /// When Postern warned the team of the failure.
     package internal(set) var warnedAt: Int64?
     package internal(set) var nextCheckAt: Int64
 
     /// Where the record is, below the domain.
     package static let label = "_postern-challenge"
-    /// The name that has to have a TXT record with the token.
+    /// The name that must have a TXT record with the token.
     package var recordName: String { "\(Self.label).\(value)" }
 
     // MARK: Times, in seconds
 
-    /// From one proof to the next: a sold domain serves its old team for at most this time plus `grace`.
+    /// Seconds from one proof to the next. A sold domain serves its old team for at most this time
+    /// plus `grace`.
     package static let interval: Int64 = 30 * 86_400
-    /// From the warning until a source that still fails is stopped.
+    /// Seconds from the warning until a source that still fails is stopped.
     package static let grace: Int64 = 7 * 86_400
-    /// The same if the DNS does not answer at all: then no mail is proved either, and the cause may be our own network.
+    /// `grace` if the DNS does not answer at all. Then no mail is proved either, and the cause may
+    /// be our own network.
     static let silentGrace: Int64 = 30 * 86_400
-    /// How long the DNS may fail to answer without a warning.
+    /// Seconds for which the DNS may fail to answer without a warning.
     static let silence: Int64 = 86_400
-    /// How long a claim waits for its record or its code; then it is deleted.
+    /// Seconds for which a claim waits for its record or its code; then it is deleted.
     package static let patience: Int64 = 14 * 86_400
-    /// For a proved address: a new check would ask someone for a code, so the proof lasts as long as the source.
+    /// For a proved address, which is not checked again: a check would need a person to return a
+    /// code.
     static let never = Int64.max
 
     /// When a new claim of this kind is first checked.

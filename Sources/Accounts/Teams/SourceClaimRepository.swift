@@ -1,9 +1,10 @@
-// Claims to domains and addresses: made and given up by teams. DNS checks prove and stop claims to domains.
+// Claims to domains and addresses. Teams make them and give them up; DNS checks prove and stop
+// claims to domains.
 
 import Database
 import MailCrypto
 
-/// Keeps claims, and adds what is proved to the active sources.
+/// Keeps claims, and makes proved ones active sources.
 package struct SourceClaimRepository: Sendable {
     let events: AccountEvents
     let sources: SourceRepository
@@ -11,8 +12,9 @@ package struct SourceClaimRepository: Sendable {
     let index: BlindIndex
     var database: any Database { events.database }
 
-    /// Claims a domain or an address for a team; a repetition returns the existing claim. Throws `invalid` as
-    /// `SourceRepository.checked` does, `exists` if the administrator registered it, and `limit`.
+    /// Claims a domain or an address for a team; a repetition returns the existing claim. Throws
+    /// `invalid` as `SourceRepository.checked` does, `exists` if the administrator registered it,
+    /// and `limit`.
     package func claim(team id: String, _ text: String, _ change: Change) throws(StoreFailure) -> SourceClaim {
         let source = try sources.checked(text, envelopeDomain: nil, now: change.now)
         let token = String(try SecretHash.newToken().prefix(32))
@@ -79,9 +81,9 @@ package struct SourceClaimRepository: Sendable {
     }
 
     /// Records the result of a DNS check: the source starts, continues or stops, and its team is notified.
-    /// - Parameter claim: the claim as it was checked. If it was given up since and claimed again, its token differs, and
-    ///   nothing is written.
-    /// - Returns: the claim after the change; nil if it is gone.
+    /// - Parameter claim: the claim as it was checked. If it was given up and claimed again since,
+    ///   its token differs, and nothing is written.
+    /// - Returns: the claim after the change; nil if it does not exist any longer.
     @discardableResult
     package func record(
         _ proof: SourceClaim.Proof, of claim: SourceClaim, _ change: Change
@@ -138,7 +140,7 @@ extension SourceClaim {
 }
 
 extension DatabaseConnection {
-    /// Refuses further sources for a team that has the maximum; claims count too.
+    /// Refuses further sources if the team has the maximum; claims count too.
     func checkSourceRoom(_ team: Team, adding more: Int = 1) throws(StoreFailure) {
         let count: Int? = try value(
             """
@@ -159,7 +161,7 @@ extension DatabaseConnection {
         }
     }
 
-    /// The same, or `notFound`.
+    /// A team's claim to a domain or an address, or `notFound`.
     func claim(of team: Team, to value: String) throws(StoreFailure) -> SourceClaim {
         guard let found = try claim(team: team.number, value) else {
             throw .refused(.notFound, "there is no claim to this domain or address")
@@ -200,7 +202,8 @@ extension DatabaseConnection {
         try audit(change, claim.state == .proved ? "source.prove" : "source.stop", "team:\(team.id)", claim.value)
     }
 
-    /// Notifies every endpoint of a team about one of its domains. Returns whether there is any.
+    /// Notifies every endpoint of a team about one of its domains. Returns whether the team has any
+    /// endpoint.
     fileprivate func tell(_ event: EventType, _ team: Team, _ claim: SourceClaim, _ now: Int64) throws(StoreFailure) -> Bool {
         let endpoints: [Int64] = try values(
             """
@@ -208,7 +211,7 @@ extension DatabaseConnection {
             WHERE g.team_id = \(team.number) AND e.removed_at IS NULL ORDER BY e.id
             """)
         for endpoint in endpoints {
-            // These are not about an account: they are ordered as events of account 0.
+            // These events are not about an account: they are ordered as events of account 0.
             try post(
                 event, endpoint: endpoint, account: 0, sub: claim.value, email: nil,
                 jti: String(SecretHash.newToken().prefix(32)),

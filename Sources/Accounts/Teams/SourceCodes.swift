@@ -1,11 +1,12 @@
-// Codes that prove addresses which teams want to send from: mailed to the address, returned by the team.
+// Codes that prove the addresses from which teams want to send. Postern mails a code to the
+// address, and the team returns it.
 
 import Database
 import InternetMessage
 import MailCrypto
 import Support
 
-/// A code for an address: the content of its message. The code is nowhere else.
+/// A code for an address: the content of its message. The code is stored nowhere else.
 package struct SourceCode: Sendable {
     /// The store's own number.
     let number: Int64
@@ -24,9 +25,10 @@ extension SourceCode: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// Why a message was not sent, as far as the limits need to know.
+/// The facts about an unsent message that the limits need.
 package protocol UnsentMail: Error {
-    /// Whether the mail server got the recipient: then the message may have arrived, or the reply tells about the mailbox.
+    /// Whether the mail server got the recipient. Then the message may have arrived, or the refusal
+    /// reveals something about the mailbox.
     var namedRecipient: Bool { get }
 }
 
@@ -37,15 +39,16 @@ package struct MailedCode: Encodable, Sendable, Hashable {
     package let triesLeft: Int
 }
 
-/// How many messages may be sent, and how many codes may be wrong: no team can send endless mail to others, or guess codes.
+/// The limits of messages and of wrong codes, so that no team can send endless mail to others, or
+/// guess codes.
 package enum SourceCodeLimits {
-    /// Seconds for which a code is valid: the person who reads mail to the address may not be at their desk.
+    /// Seconds for which a code is valid: the person who reads the mail may not be at their desk.
     package static let lifetime: Int64 = 3600
     /// Wrong codes for one message.
     package static let tries = 5
     /// Wrong codes of a team in a day, over all addresses: twenty guesses in a million find nothing.
     package static let wrongPerDay = 20
-    /// Messages to one mailbox, whatever its spelling, for one team in a day.
+    /// Messages to one mailbox for one team in a day. All spellings of an address are one mailbox.
     package static let perTeamAndMailbox = 3
     /// Messages to one mailbox in a day, over all teams: one team alone cannot use them up.
     package static let perMailbox = 6
@@ -53,8 +56,8 @@ package enum SourceCodeLimits {
     package static let perTeam = 20
     /// The window of all these limits, and how long a message is kept.
     static let day: Int64 = 86_400
-    /// Messages for one team in an hour that the mail server never got and that count nowhere else, so that repeated requests
-    /// while it is down do not fill the store.
+    /// Messages for one team in an hour that the mail server never got and that no other limit
+    /// counts. Without it, repeated requests while the server is down would fill the store.
     package static let unsentPerTeam = 60
     static let hour: Int64 = 3600
     /// `expires_at` of the code of such a message.
@@ -65,9 +68,9 @@ package enum SourceCodeLimits {
 }
 
 extension SourceClaimRepository {
-    /// Creates a code for an address that a team claimed; the previous code is invalid from then on. Its message counts, unless
-    /// it is withdrawn as one that does not count.
-    /// - Parameter ifNone: returns nil if there is a code that can still be used.
+    /// Creates a code for an address that a team claimed; the previous code is invalid from then
+    /// on. Its message counts, unless `withdraw` removes it from the count.
+    /// - Parameter ifNone: returns nil if a usable code already exists.
     /// - Throws: `notFound` without a claim, `invalid` for a domain, `exists` for an address that is proved, `limit`.
     package func newCode(
         team id: String, address text: String, ifNone: Bool, _ change: Change
@@ -101,9 +104,9 @@ extension SourceClaimRepository {
         }
     }
 
-    /// Proves an address by the code that was mailed to it. A proved address stays
-    /// proved. A wrong code is counted and refused (`invalid`); after the last try, or if there is no valid code, `unmet`;
-    /// after too many wrong codes in a day, `limit`.
+    /// Proves an address by the code that was mailed to it. A proved address stays proved. A wrong
+    /// code is counted and refused (`invalid`). After the last try, or without a valid code, it is
+    /// refused with `unmet`; after too many wrong codes in a day, with `limit`.
     package func prove(team id: String, address text: String, code: String, _ change: Change) throws(StoreFailure) -> SourceClaim
     {
         guard let digits = TypedCode.digits(code) else { throw .refused(.invalid, "a code has six digits") }
@@ -114,7 +117,7 @@ extension SourceClaimRepository {
             _ = try claim.address
             guard claim.state != .proved else { return .success(claim) }
             guard let last = try connection.lastCode(of: claim, now: change.now) else {
-                return .failure(.refused(.unmet, "no code is under way: it has expired or was never sent; request one"))
+                return .failure(.refused(.unmet, "no code is valid: it has expired or was never sent; request one"))
             }
             guard last.triesLeft > 0 else {
                 return .failure(.refused(.unmet, "too many wrong codes: request another message with a new code"))
@@ -167,7 +170,7 @@ extension SourceClaimRepository {
         }
     }
 
-    /// Deletes codes and messages that no limit counts any more, at most `limit`. Returns the number.
+    /// Deletes codes and messages that no limit counts, at most `limit`. Returns the number.
     package func deleteExpiredCodes(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -207,15 +210,15 @@ extension DatabaseConnection {
         return try (row["id"], row["code_hash"], SourceCodeLimits.left(row["tries"]))
     }
 
-    /// Refuses (`limit`) a message beyond what may be mailed in a day. The error does not say which team caused the messages to
-    /// a mailbox: no team learns that another one claims it.
+    /// Refuses (`limit`) a message beyond the daily limits. The error does not say which team
+    /// caused the messages to a mailbox, so that no team learns of another team's claim.
     /// - Parameter index: the canonical index of the mailbox, with the key in use and with the other one.
     fileprivate func checkSourceCodes(_ team: Team, _ index: (SQLValue, SQLValue), now: Int64) throws(StoreFailure) {
         let mailbox: SQL = "mailbox_index IN (\(index.0), \(index.1))"
         let own: SQL = "team_id = \(team.number)"
         let counts: SQL = "expires_at <> \(SourceCodeLimits.unsent)"
         let (day, hour) = (SourceCodeLimits.day, SourceCodeLimits.hour)
-        let full = "no more messages go to this address within a day"
+        let full = "the daily limit of messages to this address is reached"
         let parts: [(SQL, limit: Int, seconds: Int64, sentence: String)] = [
             ("\(mailbox) AND \(own) AND \(counts)", SourceCodeLimits.perTeamAndMailbox, day, full),
             (
@@ -225,7 +228,7 @@ extension DatabaseConnection {
             ("\(mailbox) AND \(counts)", SourceCodeLimits.perMailbox, day, full),
             (
                 "\(own) AND expires_at = \(SourceCodeLimits.unsent)", SourceCodeLimits.unsentPerTeam, hour,
-                "\(SourceCodeLimits.unsentPerTeam) messages for this team did not leave within an hour"
+                "\(SourceCodeLimits.unsentPerTeam) messages for this team could not be sent within an hour"
             ),
         ]
         for (condition, limit, seconds, sentence) in parts {
@@ -235,7 +238,7 @@ extension DatabaseConnection {
                 WHERE sent_at > \(now - seconds) AND \(condition)
                 """)
             guard try row?["count"] ?? 0 < limit else {
-                // Until the oldest leaves the window.
+                // The wait until the oldest message leaves the window.
                 let wait = max(1, (try row?["oldest"] ?? now) + seconds - now)
                 let hours = (wait + 3599) / 3600
                 throw .refused(.limit, "\(sentence): try again in \(hours) \(hours == 1 ? "hour" : "hours")")

@@ -1,4 +1,4 @@
-// Outbound sources: what a team may send from.
+// Outbound sources: the domains and addresses that a team may send from.
 
 import Database
 import InternetMessage
@@ -13,8 +13,9 @@ package struct SourceRepository: Sendable {
     let database: any Database
     let relayDomains: [HostName]
 
-    /// Checks and normalises what an administrator typed: a domain or an address, and perhaps an envelope domain. Refuses relay
-    /// domains, mailbox providers as whole domains and registry domains.
+    /// Checks and normalises the administrator's input: a domain or an address, and perhaps an
+    /// envelope domain. Refuses relay domains, registry domains and whole domains of mailbox
+    /// providers.
     package func checked(_ text: String, envelopeDomain: String?, now: Int64) throws(StoreFailure) -> OutboundSource {
         let envelope = try envelopeDomain.map { domain throws(StoreFailure) in try checkedDomain(domain, "the envelope domain") }
         if text.contains("@") {
@@ -32,7 +33,7 @@ package struct SourceRepository: Sendable {
         try refuseRelayDomain(domain)
         if MailboxProviders.isProvider(domain) {
             throw .refused(
-                .invalid, "\(domain) is a mailbox provider, where everyone has an address: register the single address instead")
+                .invalid, "\(domain) is a mailbox provider, where anyone can have an address: register the single address instead")
         }
         if MailboxProviders.isRegistry(domain) {
             throw .refused(.invalid, "\(domain) is a public suffix: register a domain below it")
@@ -52,7 +53,8 @@ package struct SourceRepository: Sendable {
     package func add(team id: String, _ source: OutboundSource, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
-            // The administrator needs no record: a domain that the team proved is registered by the administrator from now on.
+            // The administrator needs no DNS record: a domain that the team proved is registered by
+            // the administrator from now on.
             let tookOver =
                 source.envelopeDomain == nil
                 ? try connection.run("DELETE FROM source_claims WHERE team_id = \(team.number) AND value = \(source.value)") : 0
@@ -87,7 +89,7 @@ package struct SourceRepository: Sendable {
         try remove(team: id, text, onlyEnvelope: envelopeDomain.map { HostName($0)?.text ?? $0 }, change)
     }
 
-    /// The same for one row.
+    /// Removes one row.
     /// - Parameter envelope: empty for the source without an envelope domain; nil for all of them.
     package func remove(team id: String, _ text: String, onlyEnvelope envelope: String?, _ change: Change) throws(StoreFailure) {
         let value = Self.normal(text)
@@ -105,7 +107,7 @@ package struct SourceRepository: Sendable {
                 removed = try connection.run(
                     "DELETE FROM outbound_sources WHERE team_id = \(team.number) AND value = \(value)")
             }
-            // Claims that are not proved are on the list as well.
+            // Claims that are not proved are on the list too.
             let claims =
                 envelope ?? "" == ""
                 ? try connection.run("DELETE FROM source_claims WHERE team_id = \(team.number) AND value = \(value)") : 0
@@ -138,7 +140,7 @@ package struct SourceRepository: Sendable {
         let labels = from.domain.split(separator: ".").suffix(maximumLabels)
         var values = [from.wireForm]
         for start in labels.indices { values.append(labels[start...].joined(separator: ".")) }
-        // The same statement for any number of labels: unused places repeat the address.
+        // The statement is the same for any number of labels: unused places repeat the address.
         while values.count <= maximumLabels { values.append(values[0]) }
         return "value IN \(list: values)"
     }

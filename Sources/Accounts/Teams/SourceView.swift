@@ -63,7 +63,7 @@ package struct ListedSource: Sendable {
     }
 }
 
-/// A source; over HTTP with what its DNS lacks.
+/// A source. Over HTTP it includes what its DNS lacks.
 package struct SourceView: Encodable, Sendable {
     private var team: String?
     let source: String

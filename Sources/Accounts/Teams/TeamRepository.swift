@@ -2,7 +2,7 @@
 
 import Database
 
-/// What is removed together with a team.
+/// The rows that are removed together with a team.
 package struct TeamDependents: Sendable, Hashable {
     package let sources: Int
     package let apps: Int
@@ -16,7 +16,7 @@ package struct TeamRepository: Sendable {
     let accounts: AccountRepository
     private var database: any Database { accounts.database }
 
-    /// Adds a team. Refused if the identifier is taken or malformed.
+    /// Adds a team. Refused if the identifier is malformed or another team has it.
     package func add(id: String, name: String, _ change: Change) throws(StoreFailure) -> Team {
         let id = try Identifier.checked(id, "a team's identifier")
         let name = try Identifier.checkedName(name)
@@ -68,7 +68,8 @@ package struct TeamRepository: Sendable {
         """
     }
 
-    /// What removing the team would remove with it. At most `bound + 1` accounts and addresses are counted.
+    /// The rows that would be removed with the team. At most `bound + 1` accounts and addresses are
+    /// counted.
     package func dependents(_ id: String, upTo bound: Int = BoundedCount.bound) throws(StoreFailure) -> TeamDependents {
         try database.read { connection throws(StoreFailure) in
             let team = try connection.team(id).number
@@ -88,8 +89,9 @@ package struct TeamRepository: Sendable {
         }
     }
 
-    /// Removes the team with its sources, apps, accounts and relay addresses: mail to them is rejected as unknown from then on,
-    /// and their names are free. Rows that may be many stay until `removals` deletes them; nothing finds them any more.
+    /// Removes the team with its sources, apps, accounts and relay addresses. Mail to them is
+    /// rejected as unknown from then on, and their names are free. Tables with many rows keep them
+    /// until `removals` deletes them; no query finds these rows.
     package func remove(_ id: String, _ change: Change) throws(StoreFailure) {
         try accounts.events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let team = try connection.team(id)
@@ -117,7 +119,8 @@ package struct TeamRepository: Sendable {
                     SELECT x.from_team FROM app_transfers x JOIN app_groups p ON p.id = x.group_id
                     WHERE p.team_id = \(number) AND x.to_team = \(number) AND x.state = 'moving')
                 """)
-            // No app can move to a removed team, and what has not yet moved away from a removed team is removed with it.
+            // No app can move to a removed team. Apps that have not yet moved away from a removed
+            // team are removed with it.
             let ofTeam: SQL = "(from_team = \(number) OR to_team = \(number))"
             try connection.run("DELETE FROM app_transfers WHERE state = 'started' AND \(ofTeam)")
             try connection.run("UPDATE app_transfers SET state = 'finished' WHERE state = 'moving' AND \(ofTeam)")

@@ -68,7 +68,7 @@ package struct DecisionApp: Sendable, Hashable {
     package let number: Int64
     package let clientID: String
     package let groupNumber: Int64
-    /// The requesting team: the app's own, or a former one that requests.
+    /// The requesting team: the app's present team, or a former one.
     package private(set) var teamNumber: Int64
     package let teamID: String
     /// Teams that it was transferred from.
@@ -93,7 +93,8 @@ package struct DecisionApp: Sendable, Hashable {
         self.isNonceRequired = isNonceRequired
     }
 
-    /// The app as a team may ask about it: its own, or one that was transferred away from it. Nil for all other teams.
+    /// The app for a team that may request decisions about it: its present team, or a former one.
+    /// Nil for all other teams.
     package func asked(by team: Int64) -> DecisionApp? {
         if team == teamNumber { return self }
         guard formerTeams.contains(team) else { return nil }

@@ -5,7 +5,8 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// Moves a range of a group's grants with few statements. Users sign up at the same time, so only what is moved is read.
+/// Moves a range of a group's grants with few statements. It reads only the rows that it moves,
+/// because users sign up at the same time.
 struct TransferBatch {
     let addresses: AddressRepository
     let transfer: Int64
@@ -56,10 +57,11 @@ struct TransferBatch {
         return (last.number, found.count)
     }
 
-    /// The grants that have yet to move, by their accounts. A removed account does not move, whatever is left of it. Less
-    /// common cases are moved one by one, at once.
+    /// The grants that have yet to move, by their accounts. The grants of a removed account do not
+    /// move, even if rows of it are left. Less common cases are moved here at once, one by one.
     private func grants(_ connection: any DatabaseConnection, _ numbers: [Int64: Int64]) throws(StoreFailure) -> [Grant] {
-        // PostgreSQL may evaluate EXISTS by reading the whole table once: for each batch, all accounts that moved before it.
+        // PostgreSQL may evaluate EXISTS by reading the whole table once. Then each batch would
+        // read all accounts that moved before it.
         let rows = try connection.rows(for: numbers.keys.sorted()) { list in
             """
             SELECT a.id, a.user_id, u.handle, a.inbox_id, a.shares_name, a.email_kind,
@@ -100,7 +102,8 @@ struct TransferBatch {
     private func addAccounts(_ connection: any DatabaseConnection, _ grants: inout [Grant]) throws(StoreFailure) {
         let retired = try connection.retired(grants.map { addresses.marks.retired($0.sub) })
         guard retired.isEmpty else { throw .permanent(.unexpectedData, "160 random bits came twice") }
-        // With the right has_live_grant from the start, the trigger of grants writes no second version of the account.
+        // The rows have the right has_live_grant from the start, so the trigger of grants writes no
+        // second version of the account.
         let added = try connection.insert(
             grants.map { [team.number, $0.user, $0.sub, $0.inbox, $0.sharesName, $0.emailKind, change.now, $0.isLive] },
             into: "accounts (team_id, user_id, sub, inbox_id, shares_name, email_kind, created_at, has_live_grant)",

@@ -1,4 +1,5 @@
-// The progress of transfers. There may be millions of accounts: they are counted in pieces, and only up to a bound.
+// The progress of transfers. There may be millions of accounts, so they are counted in pieces, and
+// only up to a bound.
 
 import Database
 

@@ -1,4 +1,5 @@
-// Transfer of apps between teams: the grants move with all their data, and no user is asked again.
+// Transfer of apps between teams: the grants move with all their data, and no user has to consent
+// again.
 
 import Database
 import MailCrypto
@@ -35,7 +36,8 @@ package struct TransferRepository: Sendable {
         return try transfer(number)
     }
 
-    /// Cancels a transfer that was only announced. Transfer subjects stay unchanged, in case it is started again.
+    /// Cancels a transfer that was only announced. Transfer subjects stay unchanged, in case the
+    /// transfer is started again.
     package func cancel(app clientID: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let found = try underWay(connection, clientID)
@@ -52,7 +54,7 @@ package struct TransferRepository: Sendable {
     /// Grants that one transaction moves: some ten milliseconds.
     package static let batch = 128
 
-    /// Takes one `step` of at most `limit` grants, and returns the progress.
+    /// Runs one `step` of at most `limit` grants, and returns the progress.
     package func finish(
         app clientID: String, keepingRedirects: Bool = false, limit: Int = batch, _ change: Change
     ) throws(StoreFailure) -> AppTransfer {
@@ -60,19 +62,21 @@ package struct TransferRepository: Sendable {
         return try transfer(number)
     }
 
-    /// Hands the apps over to the new team, or continues to, and moves at most `limit` grants. Repeat it until the transfer is
-    /// finished, also after an interruption. From the first call on the apps belong to the new team, and the endpoint of the
-    /// group must be set again: pending events for the old endpoint still go there. Nothing is counted: a transaction that
-    /// reads all grants would conflict with sign-ups.
+    /// Gives the apps to the new team, or continues to, and moves at most `limit` grants. Repeat it
+    /// until the transfer is finished, also after an interruption. From the first call on the apps
+    /// belong to the new team. The endpoint of the group must then be set again: pending events for
+    /// the old endpoint still go there. Nothing is counted: a transaction that reads all grants
+    /// would conflict with sign-ups.
     /// - Parameters:
-    ///   - keepingRedirects: whether the apps' redirect URIs stay. Those of the old team would be given the new team's `sub` and
-    ///     address.
+    ///   - keepingRedirects: whether the apps' redirect URIs stay. The old team's URIs would receive
+    ///     the new team's `sub` and address.
     ///   - range: grants that one statement of the final check reads.
     /// - Returns: the transfer's number, and whether it is finished.
     package func step(
         app clientID: String, keepingRedirects: Bool = false, limit: Int = batch, range: Int = 20_000, _ change: Change
     ) throws(StoreFailure) -> (number: Int64, isFinished: Bool) {
-        // Alone: the rows of sign-ups are on the same index pages, so that on PostgreSQL each sign-up made a step fail.
+        // Alone: the rows of sign-ups are on the same index pages, so on PostgreSQL each concurrent
+        // sign-up would make a step fail.
         let (found, isEnd) = try database.writeAlone(.durable) { connection throws(StoreFailure) in
             var found = try underWay(connection, clientID)
             if found.state == .started { found = try begin(connection, found, keepingRedirects: keepingRedirects, change) }
@@ -85,7 +89,8 @@ package struct TransferRepository: Sendable {
             return (found, moved.count < limit)
         }
         guard isEnd else { return (found.number, false) }
-        // A user who signed up at the moment of the hand-over may have a grant number that was already passed.
+        // A user who signed up at the moment of the change may have a grant number that the steps
+        // have already passed.
         let left = try firstLeft(group: found.group.number, team: found.fromTeam.number, range: range)
         try database.write(.durable) { connection throws(StoreFailure) in
             if let left {
@@ -99,8 +104,8 @@ package struct TransferRepository: Sendable {
         return (found.number, left == nil)
     }
 
-    /// The first grant of the group that is still the old team's. Reads some at a time: for millions, one statement would take
-    /// longer than is allowed.
+    /// The first grant of the group that is still the old team's. Reads a range at a time: with
+    /// millions of grants, one statement would exceed the time limit.
     private func firstLeft(group: Int64, team: Int64, range: Int) throws(StoreFailure) -> Int64? {
         var after: Int64 = 0
         while true {
@@ -116,8 +121,10 @@ package struct TransferRepository: Sendable {
         }
     }
 
-    /// Takes steps until it is finished. After an interruption or an error it can be continued.
-    /// - Parameter pause: called after each step with the number of grants it read at most, and how long it took.
+    /// Runs steps until the transfer is finished. It can be continued after an interruption or an
+    /// error.
+    /// - Parameter pause: called after each step with the maximum number of grants that it read,
+    ///   and its duration.
     package func complete(
         app clientID: String, keepingRedirects: Bool = false, _ change: Change,
         pause: (Int, Duration) throws(StoreFailure) -> Void = { _, _ in }
@@ -138,8 +145,9 @@ package struct TransferRepository: Sendable {
         // The old team knows these secrets.
         try connection.run(
             "DELETE FROM client_secrets WHERE app_id IN (SELECT id FROM apps WHERE group_id = \(found.group.number))")
-        // It also has codes and tokens that were issued for them: with these it would manage the new team's stream, and be given
-        // the user's new `sub` and address. And a browser that is led to its redirect URI brings it new ones.
+        // The old team also has codes and tokens that were issued for them. With these it could
+        // manage the new team's stream, and get the user's new `sub` and address. A browser that is
+        // redirected to its redirect URI would bring it new ones.
         let tables: [SQL] = ["access_tokens", "authorization_codes"]
         for table in tables + (keepingRedirects ? [] : ["app_redirects", "logout_redirects"]) {
             try connection.run(
@@ -162,14 +170,16 @@ package struct TransferRepository: Sendable {
         return begun
     }
 
-    /// Deletes old accounts whose 60 days are over and that have no grant left, at most `limit`. Returns the number, or `limit`
-    /// where more are left than one transaction may delete. No one is notified: the team that knew them gave them away.
+    /// Deletes old accounts whose 60 days are over and that have no grant left, at most `limit`.
+    /// Returns the number, or `limit` if more are left than one transaction may delete. No endpoint
+    /// is notified, because the team that knew them gave them away.
     package func endExpired(now: Int64, limit: Int = 500) throws(StoreFailure) -> Int {
         let isOver: SQL = """
             t.ends_at <= \(now) AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.account_id = t.old_account)
             AND NOT EXISTS (SELECT 1 FROM account_transfers u WHERE u.old_account = t.old_account AND u.ends_at > \(now))
             """
-        // Most of them stay because of other apps: they are skipped in a read, while no writer waits.
+        // Most of them stay because of other apps: a read finds and skips these, while no writer
+        // waits.
         let found: [Int64] = try database.values("SELECT t.old_account FROM account_transfers t WHERE \(isOver) LIMIT \(limit)")
         guard !found.isEmpty else { return 0 }
         return try database.write(.durable) { connection throws(StoreFailure) in
@@ -178,7 +188,7 @@ package struct TransferRepository: Sendable {
             }
             var rows = RemovalRepository.rows
             for account in old {
-                // What is too much for one transaction continues in the next.
+                // An account with too many rows for one transaction continues in the next.
                 guard try connection.clearAccount(account, rows: &rows) else { return limit }
                 try accounts.end(connection, account: account)
             }
@@ -207,7 +217,8 @@ package struct TransferRepository: Sendable {
         }
     }
 
-    /// What the new team gets for a transfer subject; nil if it is not for this client, or the 60 days are over.
+    /// The new team's account for a transfer subject. Nil if the subject is not for this client, or
+    /// the 60 days are over.
     package func account(
         transferSubject: String, client: ProviderClient, _ change: Change
     ) throws(StoreFailure) -> MigratedAccount? {
@@ -241,12 +252,13 @@ package struct TransferRepository: Sendable {
 
     // MARK: Moving
 
-    /// Moves the grant of a user for a group in transfer, if it has not moved yet: no user is asked again because a transfer
-    /// takes time.
+    /// Moves the grant of a user for a group in transfer, if it has not moved yet. So no user has
+    /// to consent again while a transfer runs.
     static func moveWaiting(
         _ connection: any DatabaseConnection, user: Int64, group: Int64, addresses: AddressRepository, _ change: Change
     ) throws(StoreFailure) {
-        // Both states, because SQLite uses the index of the second only if it is there.
+        // Both conditions on the state, because SQLite uses the index of the second only if the
+        // query contains that condition.
         let moving = try connection.row(
             "SELECT id FROM app_transfers WHERE group_id = \(group) AND state = 'moving' AND state <> 'finished'")
         guard moving != nil else { return }
@@ -264,7 +276,7 @@ package struct TransferRepository: Sendable {
         try Self.move(connection, grant: grant, addresses: addresses, change)
     }
 
-    /// The same for one grant; does nothing if it has moved, or if its app is not in transfer.
+    /// Moves one grant. Does nothing if it has moved, or if its app is not in transfer.
     package static func move(
         _ connection: any DatabaseConnection, grant: Int64, addresses: AddressRepository, _ change: Change
     ) throws(StoreFailure) {
@@ -288,12 +300,13 @@ package struct TransferRepository: Sendable {
         } else {
             new = try externalAccount(connection, of: old, team: team, addresses, change)
         }
-        // Consent given to the new team meanwhile is the same consent: the older row keeps what is known.
+        // A consent that the user gave to the new team in the meantime is the same consent. The
+        // older row is kept, because it has the known facts.
         try connection.run(
             "DELETE FROM grants WHERE account_id = \(new) AND \(SQL.filter("group_id")) = \(group)")
         try connection.run(
             "UPDATE grants SET account_id = \(new), transferred_at = \(change.now) WHERE id = \(grant)")
-        // What was decided for the old team does not apply to the new one.
+        // Decisions for the old team do not apply to the new one.
         try connection.run("DELETE FROM rule_snoozes WHERE grant_id = \(grant)")
         _ = try connection.transferSubject(account: old, target: team.number, now: change.now)
         try connection.run(

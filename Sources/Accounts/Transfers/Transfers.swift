@@ -7,13 +7,14 @@ package struct AppTransfer: Sendable, Hashable {
     package enum State: String, SQLCodable, Sendable, Hashable {
         /// Announced: the old team may request transfer subjects.
         case started
-        /// The apps belong to the new team; grants follow step by step.
+        /// The apps belong to the new team; grants move step by step.
         case moving
-        /// Every grant has followed.
+        /// Every grant has moved.
         case finished
     }
 
-    /// How many seconds the old address accepts the new team, tokens contain `transfer_sub`, and the new team may exchange one.
+    /// Seconds for which the old address accepts the new team, tokens contain `transfer_sub`, and
+    /// the new team may exchange one.
     package static let overlap: Int64 = 60 * 86_400
 
     package let number: Int64
@@ -23,7 +24,7 @@ package struct AppTransfer: Sendable, Hashable {
     package let state: State
     package let startedAt: Int64
     package let movedAt: Int64?
-    /// When the 60 days are over.
+    /// The end of the 60 days.
     package let endsAt: Int64?
     /// Grants that have yet to move. These three are counted as in `BoundedCount`.
     package let waiting: Int
@@ -33,7 +34,7 @@ package struct AppTransfer: Sendable, Hashable {
     package let subjects: Int
 }
 
-/// What the new team gets for a transfer subject.
+/// The new team's account for a transfer subject.
 package struct MigratedAccount: Sendable, Hashable {
     package let sub: String
     package let email: ClientEmail?

@@ -1,18 +1,20 @@
-// Removal in small steps: what was removed is gone for everyone at once, and its rows are deleted some hundred at a time.
+// Removal in small steps: removed objects are invisible to everyone at once, and their rows are
+// deleted some hundred at a time.
 
 import Database
 import MailCrypto
 
-/// Deletes what is left of removed teams and accounts. Any process may continue where another one was interrupted.
+/// Deletes the remaining rows of removed teams and accounts. Any process may continue after another
+/// one was interrupted.
 package struct RemovalRepository: Sendable {
     /// Rows that one transaction deletes: some ten milliseconds if they come from a disk; other writers wait for this time.
     package static let rows = 250
-    /// How many rows the end of an account counts as: retired names, events, and its few other rows.
+    /// The cost of an account's end in rows: retired names, events, and its few other rows.
     private static let rowsPerAccount = 20
 
     let accounts: AccountRepository
 
-    /// What is left to delete.
+    /// The objects that are left to delete.
     package struct Backlog: Sendable, Hashable, Encodable {
         /// Removed teams, apps, accounts and endpoints.
         package let count: Int
@@ -40,7 +42,7 @@ package struct RemovalRepository: Sendable {
         }
     }
 
-    /// An item that cannot be deleted, and why.
+    /// An item that cannot be deleted, and the reason.
     package struct Failure: Sendable {
         package let item: Item
         package let error: StoreFailure
@@ -53,7 +55,7 @@ package struct RemovalRepository: Sendable {
         UNION ALL SELECT 1, id, removed_at FROM event_endpoints WHERE removed_at IS NOT NULL
         """
 
-    /// How much is left to delete, and since when.
+    /// The number of items that are left to delete, and the time of the oldest.
     package func backlog() throws(StoreFailure) -> Backlog {
         let row = try accounts.database.row("SELECT COUNT(*) AS count, MIN(removed_at) AS oldest FROM (\(Self.waiting)) w")
         return try Backlog(count: row?["count"] ?? 0, oldest: row?["oldest"])
@@ -83,7 +85,7 @@ package struct RemovalRepository: Sendable {
         try accounts.events.write(at: now) { connection, tracker throws(StoreFailure) in
             switch item {
             case .team(let team):
-                // Another process may have done it meanwhile.
+                // Another process may have deleted it in the meantime.
                 guard try connection.row("SELECT id FROM teams WHERE id = \(team) AND removed_at IS NOT NULL") != nil
                 else { return }
                 try takeAway(connection, tracker, team: team, rows: rows)
@@ -148,13 +150,15 @@ package struct RemovalRepository: Sendable {
         try connection.run("DELETE FROM event_endpoints WHERE id = \(endpoint) AND removed_at IS NOT NULL")
     }
 
-    /// Deletes everything, and lets other writers run in between. Does nothing if another process is already doing it.
+    /// Deletes everything that is left, and lets other writers run in between. Does nothing if
+    /// another process is already doing it.
     ///
-    /// An item that fails is skipped, so that it does not stop the others. A temporary failure of the store ends the run: it
-    /// affects all items, and the item that it hit is tried last in the next run.
+    /// An item that fails is skipped, so that it does not stop the others. A temporary failure of
+    /// the store ends the run, because it affects all items. The item that it stopped is tried last
+    /// in the next run.
     /// - Parameters:
-    ///   - time: how long to start further steps.
-    ///   - passing: items that failed before, and are not tried.
+    ///   - time: the time within which further steps may start.
+    ///   - passing: items that failed before, which are skipped.
     ///   - pause: called after each step, with the time that it took.
     /// - Returns: the items that failed in this run.
     package func run(
@@ -178,21 +182,22 @@ package struct RemovalRepository: Sendable {
     }
 }
 
-/// Rows that an account or a team may have many of; they are deleted before it.
+/// Tables of which an account or a team may have many rows; these are deleted before it.
 private enum RemovedRows {
     struct Table {
         let name: String
-        /// Columns that identify a row. A number is first only if all are: SQLite compares all like the first.
+        /// Columns that identify a row. A number is first only if all columns are numbers: SQLite
+        /// compares all of them like the first.
         let key: String
-        /// Which rows of the table.
+        /// The condition for the table's rows.
         let condition: SQL
         /// The `SET` that clears the rows' reference; nil deletes them.
         var change: String?
-        /// How many rows each one counts as, with those that the database deletes with it.
+        /// The cost of each row, with the rows that the database deletes with it.
         var weight = 1
     }
 
-    /// What belongs to consents: `condition` says which.
+    /// The rows of consents; `condition` selects the consents.
     private static func ofGrants(_ condition: SQL) -> [Table] {
         [
             Table(name: "checks", key: "decision_id, challenge", condition: condition),
@@ -236,7 +241,7 @@ private enum RemovedRows {
             Table(name: "refresh_tokens", key: "id", condition: ofItsApps),
             Table(name: "authorization_codes", key: "code_hash", condition: ofItsApps),
             Table(name: "app_signups", key: "app_id, slice", condition: ofItsApps),
-            // Each with the accounts that were seen on it: mostly few.
+            // Each device also has the accounts that were seen on it: usually few.
             Table(name: "devices", key: "id", condition: ofItsApps, weight: 10),
             Table(
                 name: "account_transfers", key: "old_account, transfer_id",
@@ -247,7 +252,8 @@ private enum RemovedRows {
         ]
     }
 
-    /// Consents to its apps of accounts that are still the apps' former team's. No one is notified: that team gave them away.
+    /// Consents to its apps of accounts that still belong to the apps' former team. No endpoint is
+    /// notified, because that team gave them away.
     static func ofMovingApps(_ team: Int64) -> [Table] {
         [
             Table(
@@ -282,7 +288,7 @@ extension DatabaseConnection {
         return true
     }
 
-    /// The same for the rows of an account.
+    /// Deletes the rows of an account in the same way.
     func clearAccount(_ account: Int64, rows: inout Int) throws(StoreFailure) -> Bool {
         try clear(RemovedRows.ofAccount(account), &rows)
     }

@@ -6,7 +6,7 @@ package struct DataClass: Sendable, Hashable {
     package let name: String
     package let standardDays: Int
     package let range: ClosedRange<Int>
-    /// What it is, and why it is kept that long.
+    /// A description of the data, and why it is kept that long.
     package let reason: String
 
     package static let counters = DataClass(
@@ -14,7 +14,7 @@ package struct DataClass: Sendable, Hashable {
         reason: "Daily counts per account: policies look back a year.")
     package static let rejections = DataClass(
         name: "rejections", standardDays: 14, range: 1...90,
-        reason: "Why mail from a team's sources was refused: long enough to notice and fix it.")
+        reason: "The reasons why mail from a team's sources was refused: long enough to notice and fix them.")
     package static let audit = DataClass(
         name: "audit", standardDays: 1100, range: 90...36_500,
         reason: "Administrative changes: three years, as auditors commonly require.")
@@ -27,7 +27,7 @@ package struct DataClass: Sendable, Hashable {
 
     package static let dmarcReports = DataClass(
         name: "dmarc-reports", standardDays: 90, range: 1...400,
-        reason: "What receivers report of mail in the relay domains' names: a season shows what changed.")
+        reason: "Receivers' reports about mail from the relay domains: a season shows what changed.")
 
     /// Every kind, in the order of names.
     package static let all: [DataClass] = [audit, checks, counters, decisions, dmarcReports, rejections]

@@ -1,4 +1,4 @@
-// How long data is kept: settings of this installation, the standard if there is none.
+// How long data is kept: the settings of this installation, or the standard.
 
 import Database
 

@@ -26,7 +26,7 @@ package struct PersonName: Sendable, Hashable, CustomStringConvertible, CustomRe
         self.init(given: words.dropLast().joined(separator: " "), family: last)
     }
 
-    /// Octet by octet: a name is kept as it was typed.
+    /// Compares octet by octet: a name is kept as it was typed.
     package static func == (left: PersonName, right: PersonName) -> Bool {
         left.given.map { WireText($0) } == right.given.map { WireText($0) }
             && left.family.map { WireText($0) } == right.family.map { WireText($0) }
@@ -37,7 +37,7 @@ package struct PersonName: Sendable, Hashable, CustomStringConvertible, CustomRe
         hasher.combine(family.map { WireText($0) })
     }
 
-    /// `name`; nil if there is no part.
+    /// `name`; nil if both parts are missing.
     package var full: String? {
         let parts = [given, family].compactMap { $0 }
         return parts.isEmpty ? nil : parts.joined(separator: " ")
@@ -47,11 +47,11 @@ package struct PersonName: Sendable, Hashable, CustomStringConvertible, CustomRe
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// Which name of a user a team gets.
+/// The name of a user that a team gets.
 package enum GivenName: Sendable, Hashable {
-    /// The stored one, whatever it is at the time.
+    /// The stored name, with its later changes.
     case stored
-    /// The one that the user typed for it, which may be empty.
+    /// The name that the user typed for this team, which may be empty.
     case typed(PersonName)
 
     /// Columns that `Sealer.teamName` reads, of accounts `a` with users `u` and `join`.
@@ -82,14 +82,15 @@ extension Sealer {
         }
         return try SealedValue(row: row, "given").map { sealed throws(StoreFailure) in
             let text = try openText(sealed, .givenName(user: user))
-            // Names have no control characters.
+            // Names have no control characters, so a line feed separates the parts.
             let parts = text.utf8.split(separator: 0x0A, maxSplits: 1, omittingEmptySubsequences: false)
             return PersonName(
                 given: parts.first.map { String(Substring($0)) }, family: parts.dropFirst().first.map { String(Substring($0)) })
         }
     }
 
-    /// Keeps which name the account's team gets. What is the same is not written again: it would conflict with readers.
+    /// Stores which name the account's team gets. An unchanged value is not written, because a
+    /// write would conflict with readers.
     /// - Parameters:
     ///   - account: the store's number.
     ///   - user: the store's number of its user.

@@ -29,7 +29,8 @@ extension UserRepository {
             """)
         for id in due {
             try accounts.events.write(at: now) { connection, tracker throws(StoreFailure) in
-                // The user may have been kept, or removed elsewhere, since the query.
+                // The user may have cancelled the deletion, or been removed by another process,
+                // since the query.
                 let user: Int64? = try connection.value(
                     "SELECT id FROM users WHERE handle = \(id) AND deletes_at IS NOT NULL AND deletes_at <= \(now)")
                 guard let user else { return }

@@ -1,9 +1,9 @@
-// Tombstones: what is left of deleted accounts, for 30 days.
+// Tombstones: the records of deleted accounts, kept for 30 days.
 
 import Database
 import InternetMessage
 
-/// What is stored for one day.
+/// The record of one day.
 package struct Tombstone: Sendable, Hashable {
     /// How long it is kept, in days.
     package static let days: Int64 = 30
@@ -19,7 +19,7 @@ package struct TombstoneRepository: Sendable {
     let database: any Database
     let marks: TombstoneMarks
 
-    /// The tombstones of a user's inboxes, the oldest day first: part of what the user can download.
+    /// The tombstones of a user's inboxes, the oldest day first: part of the export for the user.
     package func tombstones(user id: String, now: Int64) throws(StoreFailure) -> [Tombstone] {
         try database.read { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
@@ -45,7 +45,8 @@ package struct TombstoneRepository: Sendable {
         }
     }
 
-    /// Deletes what is older than 30 days, at most `limit` at a time. Returns the number.
+    /// Deletes tombstones that are older than 30 days, at most `limit` at a time. Returns the
+    /// number.
     package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -78,7 +79,7 @@ extension DatabaseConnection {
             """)
     }
 
-    /// Which of these marks are of retired names.
+    /// The marks among these that are of retired names.
     package func retired(_ marks: [[UInt8]]) throws(StoreFailure) -> Set<[UInt8]> {
         try Set(values(for: marks) { "SELECT mark FROM retired_names WHERE mark IN \($0)" })
     }

@@ -3,7 +3,7 @@
 import Database
 import InternetMessage
 
-/// What is removed together with a user.
+/// The rows that are removed together with a user.
 package struct UserDependents: Sendable, Hashable {
     package let inboxes: Int
     package let accounts: Int
@@ -66,7 +66,7 @@ package struct UserRepository: Sendable {
         ).map(user(row:))
     }
 
-    /// What removing the user would remove with it.
+    /// The rows that would be removed with the user.
     package func dependents(_ id: String) throws(StoreFailure) -> UserDependents {
         try database.read { connection throws(StoreFailure) in
             let user = try user(connection, id)

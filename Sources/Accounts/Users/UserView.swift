@@ -2,10 +2,10 @@
 
 import Support
 
-/// A user; a single one with inboxes and addresses.
+/// A user. A single user has inboxes and addresses; a list omits them.
 package struct UserView: Encodable, Sendable {
     let user: String
-    /// What the requester may see of the name; only commands show it.
+    /// The part of the name that the requester may see; only commands show it.
     private let name: String?
     let createdAt: Timestamp
     package private(set) var inboxes: [InboxView]?
@@ -33,7 +33,8 @@ package struct UserView: Encodable, Sendable {
     }
 }
 
-/// An inbox. HTTP never shows its address, commands show what the administrator asked for.
+/// An inbox. HTTP never shows its address. Commands show as much of it as the administrator
+/// requested.
 package struct InboxView: Encodable, Sendable {
     package let inbox: Int64
     private var hint: String?
@@ -59,7 +60,7 @@ package struct InboxView: Encodable, Sendable {
     }
 
     /// As commands show it.
-    /// - Parameter address: what may be shown of the address.
+    /// - Parameter address: the part of the address that may be shown.
     package init(_ inbox: Inbox, address: String) {
         self.init(of: inbox)
         self.address = address

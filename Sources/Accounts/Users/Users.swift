@@ -33,9 +33,10 @@ package struct Inbox: Sendable, Hashable {
     /// Replies may come from it; nothing is ever forwarded to it.
     package let isReplyOnly: Bool
     package let createdAt: Int64
-    /// When forwarding to it was suspended because it refused too much, in seconds since 1970; nil if not. `confirm` ends this.
+    /// When Postern suspended forwarding to it because it refused too much, in seconds since 1970;
+    /// nil if not suspended. `confirm` ends this.
     package let suspendedAt: Int64?
-    /// Permanent failures that were counted then.
+    /// Permanent failures counted at the time of the suspension.
     package let suspendedFailures: Int
 
     package var isVerified: Bool { verifiedAt != nil }

@@ -9,7 +9,7 @@ import Events
 import RiskPolicy
 import SignIn
 
-/// What a run needs besides the store.
+/// The inputs of a run in addition to the store.
 package struct DeclarationRun {
     /// Checked policies from folders, by name: the policy that each name should refer to.
     package var policies: [String: StoredPolicy]
@@ -18,9 +18,9 @@ package struct DeclarationRun {
     package var prunes: Bool
     /// Whether the dependents of a removed team or app, such as accounts, may be removed with it.
     package var takesDependents: Bool
-    /// Told what goes with something that is removed, in words.
+    /// Called with a text for each removal that also removes other objects.
     package var tells: (String) -> Void = { _ in }
-    /// File and line of what was declared, for refusals.
+    /// File and line of a declared item, for refusals.
     package var place: (DeclaredItem) -> String? = { _ in nil }
 
     package init(
@@ -31,7 +31,7 @@ package struct DeclarationRun {
         (self.prunes, self.takesDependents) = (prunes, takesDependents)
     }
 
-    /// The declaration in the store's form, and what the store would not accept.
+    /// The declaration in the store's form, and the parts that the store would not accept.
     package func normalized(
         _ declaration: Declaration, in store: Store, now: Int64
     ) -> (declaration: Declaration, faults: [PlanFault]) {
@@ -94,8 +94,9 @@ package struct DeclarationRun {
         return (result, faults.sorted { "\($0.item)" < "\($1.item)" })
     }
 
-    /// Plans and changes in one transaction; changes nothing if anything is refused. A plan with faults changes nothing.
-    /// - Parameter declaration: normalized.
+    /// Plans and makes the changes in one transaction. Changes nothing if the plan has faults, or
+    /// if any change is refused.
+    /// - Parameter declaration: in normalized form.
     package func apply(_ declaration: Declaration, to store: Store, _ change: Change) throws(StoreFailure) -> Plan {
         let id = String(try SecretHash.newToken().prefix(8))
         return try store.changeAsOne { store throws(StoreFailure) in
@@ -103,7 +104,7 @@ package struct DeclarationRun {
         }
     }
 
-    /// The same, but none of the changes remain.
+    /// As `apply`, but none of the changes remain.
     package func rehearse(_ declaration: Declaration, on store: Store, _ change: Change) throws(StoreFailure) -> Plan {
         try store.rehearse { store throws(StoreFailure) in try run(declaration, store, change, "rehearsal") }
     }
@@ -113,7 +114,7 @@ package struct DeclarationRun {
     ) throws(StoreFailure) -> Plan {
         let plan = Plan(desired: declaration, present: try store.presentState(), prunes: prunes)
         guard plan.faults.isEmpty, !plan.changes.isEmpty else { return plan }
-        // One audit line for the whole; the lines of its parts name it in their actor.
+        // One audit line for the whole run; the lines of its parts name it in their actor.
         try store.database.write(.durable) { connection throws(StoreFailure) in
             try connection.audit(
                 change, "declaration.apply", "apply:\(id)",

@@ -14,7 +14,7 @@ import Support
 struct DeclarationStep {
     let run: DeclarationRun
     let declaration: Declaration
-    /// Part of the one transaction.
+    /// The store within the run's single transaction.
     let store: Store
     let change: Change
 
@@ -121,7 +121,7 @@ struct DeclarationStep {
         let lists = try store.liveLists.lists(team: nil)
         for list in run.listsOfPolicies[name] ?? [] where !list.isTeams {
             guard let found = lists.first(where: { $0.name == list.name }) else {
-                throw .refused(.unmet, "it reads the list \(list.name), which is not there: declare it under 'lists'")
+                throw .refused(.unmet, "it reads the list \(list.name), which does not exist: declare it under 'lists'")
             }
             guard found.kind == list.kind else {
                 throw .refused(
@@ -130,15 +130,15 @@ struct DeclarationStep {
         }
         let isStatus = name == PolicyKind.statusName
         if isStatus, try !store.policies.arrangement().policies.contains(where: { $0.name == name }) {
-            // So that there is something to roll back to.
+            // Then a rollback has an earlier status policy to return to.
             _ = try store.policies.activate(.builtInStatus, reach: .status, change)
         }
         _ = try store.policies.activate(
             policy, reach: isStatus ? .status : declared.isDefault ? .everyone : .bound, change)
     }
 
-    /// Refuses, or tells, what goes with something that is removed.
-    /// - Parameter parts: how many of what; those that are none are not mentioned.
+    /// Refuses a removal that also removes other objects, or reports these objects.
+    /// - Parameter parts: how many objects of each kind; kinds without any are left out.
     private func take(_ what: String, _ parts: [(Int, one: String, many: String)]) throws(StoreFailure) {
         let words = parts.filter { $0.0 > 0 }.map { "\(BoundedCount.text($0.0)) \($0.0 == 1 ? $0.one : $0.many)" }
         guard let last = words.last else { return }

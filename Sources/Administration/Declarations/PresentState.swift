@@ -1,4 +1,4 @@
-// What the store has, in the form of a declaration.
+// The present content of the store, in the form of a declaration.
 
 import Accounts
 import Database
@@ -24,7 +24,7 @@ extension Store {
 
     private func declared(_ team: Team, _ bindings: [PolicyBindingTarget: String]) throws(StoreFailure) -> DeclaredTeam {
         let redirects = try clients.redirects(team: team.id)
-        // Streams belong to their receivers.
+        // Streams belong to their receivers, so they are not declared.
         let endpoints = try self.endpoints.endpoints(team: team.id, isCounted: false).filter { $0.dialect != .sharedSignals }
         var apps: [String: DeclaredApp] = [:]
         for app in try self.apps.apps(team: team.id) {

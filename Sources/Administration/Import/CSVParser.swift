@@ -1,23 +1,25 @@
-// RFC 4180, and what spreadsheets make of it: reads octets in pieces of any size, and returns records.
+// RFC 4180, with the variants that spreadsheets write. Reads octets in pieces of any size, and
+// returns records.
 
 import Support
 
 /// One record, with the line on which it begins.
 package struct CSVRecord: Sendable, Equatable {
-    /// Counted from 1; a line ends with every LF, also within quotes.
+    /// The line number, from 1. Every LF ends a line, also within quotes.
     package let line: Int
     package let fields: [String]
-    /// What is wrong with its form; the fields are unusable then.
+    /// The error in the record's form; if it is set, the fields are unusable.
     package let defect: String?
 
-    /// The fields without empty ones at the end that the header does not name; nil if there are more or fewer than that.
-    /// - Parameter count: the columns that the header names.
+    /// The fields, without empty ones at the end for which the header has no name. Nil if there are
+    /// more or fewer than the header names.
+    /// - Parameter count: the number of columns in the header.
     package func fields(_ count: Int) -> [String]? {
         guard fields.count >= count, fields[count...].allSatisfy(\.isEmpty) else { return nil }
         return Array(fields[..<count])
     }
 
-    /// Its fields as the names of columns: in lower case, without empty ones at the end.
+    /// The fields as names of columns: in lower case, without empty ones at the end.
     package var columnNames: [String] {
         var names = fields.map(\.asciiLowercased)
         while names.last?.isEmpty == true { names.removeLast() }
@@ -25,12 +27,13 @@ package struct CSVRecord: Sendable, Equatable {
     }
 }
 
-/// Reads comma-separated values: CRLF or LF, quotes doubled within quotes, line breaks within quotes, a UTF-8 byte order mark.
-/// The separator is what a first line `sep=;` says; otherwise it is a semicolon or a tab where the first line has one and no
-/// comma. Blanks around a field are not part of it. Lines without any value are not records. A malformed record ends with its
-/// line.
+/// Reads comma-separated values: CRLF or LF, quotes doubled within quotes, line breaks within
+/// quotes, a UTF-8 byte order mark. A first line such as `sep=;` sets the separator. Otherwise it
+/// is a semicolon or a tab if the first line has one and no comma. Blanks around a field are not
+/// part of it. Lines without any value are not records. A malformed record ends with its line.
 package struct CSVParser: Sendable {
-    /// Maximum octets of one record: a missing quotation mark would otherwise swallow the rest of the file.
+    /// Maximum octets of one record. Without a limit, a missing quotation mark would make the rest
+    /// of the file one record.
     package static let maximumRecord = 65_536
 
     private enum State: Sendable { case fieldStart, unquoted, quoted, quoteInQuotes, skipping }
@@ -45,15 +48,15 @@ package struct CSVParser: Sendable {
     private var quoteLine = 1
     /// A CR outside quotes; the next octet decides whether it ends the line.
     private var pendingCR = false
-    /// The first line until it is complete: it tells the separator.
+    /// The first line until it is complete, because it determines the separator.
     private var head: [UInt8]? = []
     private var separator = UInt8(ascii: ",")
-    /// Whether the file is no text: nothing more is read.
+    /// Whether the file is not text: then no more is read.
     private var isEnded = false
 
     package init() {}
 
-    /// Reads more octets, and passes on each complete record.
+    /// Reads more octets, and passes each complete record to `take`.
     package mutating func push(_ octets: some Sequence<UInt8>, _ take: (CSVRecord) throws -> Void) rethrows {
         for octet in octets {
             guard head != nil else {
@@ -76,7 +79,7 @@ package struct CSVParser: Sendable {
         }
         let line = first.prefix { $0 != 0x0A && $0 != 0x0D }
         guard !line.isEmpty else {
-            // The first line with something in it tells the separator.
+            // The first line that is not empty determines the separator.
             for octet in first { try read(octet, take) }
             head = []
             return
@@ -97,7 +100,7 @@ package struct CSVParser: Sendable {
         for octet in first { try read(octet, take) }
     }
 
-    /// Ends the file: the last line needs no line break.
+    /// Ends the file: the last line may end without a line break.
     package mutating func finish(_ take: (CSVRecord) throws -> Void) rethrows {
         try begin(take)
         head = nil
@@ -178,12 +181,13 @@ package struct CSVParser: Sendable {
         state = .fieldStart
     }
 
-    /// The octets of the blank that a text begins with: a space, a tab, or U+00A0, which spreadsheets keep from web pages.
+    /// The length of the blank at the beginning of a text: a space, a tab, or U+00A0, which
+    /// spreadsheets keep from web pages.
     private static func blank(_ octets: ArraySlice<UInt8>) -> Int? {
         octets.first?.isBlank == true ? 1 : octets.starts(with: [0xC2, 0xA0]) ? 2 : nil
     }
 
-    /// The same at its end.
+    /// The length of the blank at its end.
     private static func blankEnd(_ octets: ArraySlice<UInt8>) -> Int? {
         octets.last?.isBlank == true ? 1 : octets.suffix(2).elementsEqual([0xC2, 0xA0]) ? 2 : nil
     }

@@ -1,4 +1,5 @@
-// Adds rows of new users, many with one statement. These are most of an import, so this makes it fast on a server.
+// Adds rows of new users, many with one statement. Most rows of an import are such rows, so this
+// makes an import on a server fast.
 
 import Database
 import Accounts
@@ -6,8 +7,8 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// Takes rows whose users are new and that share nothing with other rows of the batch, so that their order does not matter.
-/// Every other row is left to be added alone.
+/// Selects rows whose users are new and that share no value with other rows of the batch, so that
+/// their order does not matter. All other rows are added one by one elsewhere.
 struct ImportBatch {
     /// The number of a user's first inbox.
     private static let inboxNumber: Int64 = 1
@@ -15,7 +16,7 @@ struct ImportBatch {
     let imports: ImportRepository
     let change: Change
 
-    /// A row that can be added with others.
+    /// A row that can be added together with others.
     private struct Candidate {
         let index: Int
         let row: ImportRow
@@ -29,8 +30,8 @@ struct ImportBatch {
         var account: Int64 = 0
     }
 
-    /// Adds the rows that it can.
-    /// - Returns: the outcome of each row; nil for those that are left.
+    /// Adds the rows that can be added together.
+    /// - Returns: the outcome of each row; nil for rows that were not added.
     func apply(_ connection: any DatabaseConnection, _ rows: [ImportRow]) throws(StoreFailure) -> [ImportOutcome?] {
         var outcomes = [ImportOutcome?](repeating: nil, count: rows.count)
         var candidates = try known(connection, new(connection, alone(rows)))
@@ -51,7 +52,7 @@ struct ImportBatch {
 
     // MARK: Which
 
-    /// Rows that are well-formed and name nothing that another row names.
+    /// Well-formed rows that share no name with another row.
     private func alone(_ rows: [ImportRow]) throws(StoreFailure) -> [Candidate] {
         var handles: [String: Int] = [:]
         var names: [String: Int] = [:]
@@ -83,7 +84,7 @@ struct ImportBatch {
         return candidates
     }
 
-    /// Candidates of which nothing exists yet.
+    /// Candidates whose values do not exist in the store yet.
     private func new(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws(StoreFailure) -> [Candidate] {
         let users = try Set<String>(
             connection.values(for: candidates.map(\.row.user)) { "SELECT handle FROM users WHERE handle IN \($0)" })
@@ -114,7 +115,7 @@ struct ImportBatch {
         }
     }
 
-    /// Candidates whose team and group of apps exist, with both set.
+    /// Candidates whose team and group of apps exist, with the numbers of both.
     private func known(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws(StoreFailure) -> [Candidate] {
         struct Place: Hashable {
             let team: String
@@ -161,7 +162,7 @@ struct ImportBatch {
         try connection.audit(change, candidates.map { ("user.add", "user:\($0.row.user)", "") })
     }
 
-    /// The first inbox of a user is the one that mail goes to.
+    /// Mail goes to the first inbox of a user.
     private func addInboxes(_ connection: any DatabaseConnection, _ candidates: [Candidate]) throws(StoreFailure) {
         guard let first = candidates.first else { return }
         try connection.require(.index, first.entry.key)
@@ -188,7 +189,8 @@ struct ImportBatch {
     }
 
     private func addAccounts(_ connection: any DatabaseConnection, _ candidates: inout [Candidate]) throws(StoreFailure) {
-        // With a live grant from the start, so that the trigger of grants writes no second version of the account.
+        // The rows have a live grant from the start, so the trigger of grants writes no second
+        // version of the account.
         let added = try connection.insert(
             candidates.compactMap { candidate in
                 guard let team = candidate.team, let account = candidate.row.account else { return nil }

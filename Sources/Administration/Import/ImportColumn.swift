@@ -1,4 +1,4 @@
-// The columns of an import, and how their text becomes a row.
+// The columns of an import, and the conversion of their texts to a row.
 
 import Database
 import Accounts
@@ -14,9 +14,9 @@ package enum ImportColumn: String, CaseIterable, Sendable {
     case team, app, sub, address, forwarding, sharesName = "shares_name", realUserStatus = "real_user_status", since,
         lastSeen = "last_seen"
 
-    /// Every name, for messages.
+    /// All names, for messages.
     package static let names = allCases.map(\.rawValue).joined(separator: ", ")
-    /// The place of the column in `ImportFields`.
+    /// The position of the column in `ImportFields`.
     var index: Int { Self.places[self] ?? 0 }
 
     private static let places = Dictionary(uniqueKeysWithValues: allCases.enumerated().map { ($1, $0) })
@@ -28,7 +28,7 @@ package enum ImportColumn: String, CaseIterable, Sendable {
     ]
 }
 
-/// The texts of one row by column; nil and empty both mean absent.
+/// The texts of one row by column; nil and an empty text both mean absent.
 package struct ImportFields: Sendable {
     private var texts = [String?](repeating: nil, count: ImportColumn.allCases.count)
 
@@ -40,7 +40,7 @@ package struct ImportFields: Sendable {
     }
 }
 
-/// Turns fields into rows.
+/// Converts fields to rows.
 package struct ImportReading: Sendable {
     /// Whether `verified` is trusted.
     package let trustsVerified: Bool
@@ -51,7 +51,8 @@ package struct ImportReading: Sendable {
     /// Seconds since 1970; `since` and `last_seen` must not be later.
     package let now: Int64
 
-    /// - Parameter localRecipients: the local parts that the configuration sends elsewhere.
+    /// - Parameter localRecipients: the local parts that the configuration forwards to other
+    ///   addresses.
     package init(trustsVerified: Bool, relayDomains: [String], localRecipients: some Sequence<String> = [], now: Int64) {
         self.trustsVerified = trustsVerified
         operatorMailboxes = OperatorMailbox.names.union(localRecipients)
@@ -59,15 +60,16 @@ package struct ImportReading: Sendable {
         self.now = now
     }
 
-    /// What of a row was left out.
+    /// The parts of a row that were left out.
     package struct LeftOut: Sendable, Hashable {
         /// Its `verified`, which is not trusted.
         package let isVerified: Bool
-        /// What cannot be in a name.
+        /// Characters that a name must not contain.
         package let isOfName: Bool
     }
 
-    /// The row, and what of it was left out. Throws a refusal with the reason, without repeating an inbox address.
+    /// The row, and the parts that were left out. Throws a refusal with the reason, without
+    /// repeating an inbox address.
     package func row(_ fields: ImportFields) throws(StoreFailure) -> (row: ImportRow, leftOut: LeftOut) {
         guard let user = fields[.user] else { throw .refused(.invalid, "user is missing") }
         for (column, dependents) in ImportColumn.dependents where fields[column] == nil {
@@ -97,7 +99,7 @@ package struct ImportReading: Sendable {
         let address = try fields[.address].map(self.address)
         let status = try fields[.realUserStatus].map(self.status)
         let lastSeen = try time(fields, .lastSeen)
-        // Who was seen had an account then.
+        // An account existed at the latest when it was last seen.
         let since = try time(fields, .since) ?? lastSeen
         if let since, let lastSeen, lastSeen < since { throw .refused(.invalid, "last_seen is before since") }
         return ImportRow.Account(
@@ -114,7 +116,7 @@ package struct ImportReading: Sendable {
         return value
     }
 
-    /// A spreadsheet writes TRUE and FALSE in the language that it runs in.
+    /// A spreadsheet writes TRUE and FALSE in its user's language.
     static func truth(_ text: String) -> Bool? {
         let word = Array(text.lowercased().utf8)
         return truths.contains(word) ? true : falsehoods.contains(word) ? false : nil
@@ -143,7 +145,7 @@ package struct ImportReading: Sendable {
         }
     }
 
-    /// A subject of another system: stored in clear text, so it must not be an email address.
+    /// A subject of another system. It is stored in clear text, so it must not be an email address.
     private func sub(_ text: String) throws(StoreFailure) -> String {
         let isPlain = text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "@") }
         guard isPlain, text.utf8.count <= 255 else {
@@ -161,7 +163,7 @@ package struct ImportReading: Sendable {
             throw .refused(.invalid, "the local part of address is not 10 to 16 characters of a-z and 2-7")
         }
         guard !operatorMailboxes.contains(address.localPart) else {
-            throw .refused(.invalid, "the address is a mailbox of the operator's: mail to it would never reach the user")
+            throw .refused(.invalid, "the address is a mailbox of the operator: mail to it would never reach the user")
         }
         return address
     }
@@ -173,11 +175,11 @@ package struct ImportReading: Sendable {
         return status
     }
 
-    /// 1990: no account of a service on the Internet is older.
+    /// 1990: no account on the Internet is older.
     private static let earliestNumber: Int64 = 631_152_000
 
-    /// Whether day and time exist: Foundation makes 3 March of 31 February. True for texts of another form, which are refused
-    /// elsewhere.
+    /// Whether day and time exist, because Foundation reads 31 February as 3 March. True for texts
+    /// of another form, which are refused elsewhere.
     private static func isInCalendar(_ text: String) -> Bool {
         let octets = Array(text.utf8)
         guard octets.count >= 19, octets[4] == UInt8(ascii: "-"), octets[7] == UInt8(ascii: "-") else { return true }
@@ -192,7 +194,7 @@ package struct ImportReading: Sendable {
 
     private func time(_ fields: ImportFields, _ column: ImportColumn) throws(StoreFailure) -> Int64? {
         guard let text = fields[column] else { return nil }
-        // A date alone is its beginning in UTC.
+        // A date without a time is the beginning of that day in UTC.
         let full = text.utf8.count == 10 ? text + "T00:00:00Z" : text
         guard Int64(text) != nil || Self.isInCalendar(full) else {
             throw .refused(.invalid, "\(column.rawValue) is a day or a time that does not exist")
@@ -204,7 +206,8 @@ package struct ImportReading: Sendable {
             throw .refused(
                 .invalid, "\(column.rawValue) must be seconds since 1970, or as in 2026-11-21 or 2026-11-21T06:49:30Z")
         }
-        // A spreadsheet writes a date as days since 1900, and people as 2024 or 20240501.
+        // Such a number may be a spreadsheet's date, in days since 1900, or a date typed as 2024 or
+        // 20240501.
         guard seconds >= Self.earliestNumber || Int64(text) == nil else {
             throw .refused(
                 .invalid, "\(column.rawValue) is a number that cannot be seconds since 1970: give a date as in 2026-11-21")

@@ -5,7 +5,7 @@ import Support
 
 /// Reads lines of JSON objects with the columns as keys; values are strings, numbers, truth values or null.
 enum ImportJSONLine {
-    /// Octets of one line.
+    /// The maximum number of octets of one line.
     static let maximum = 65_536
 
     /// Throws a refusal with the reason, without repeating the line. A duplicate key is refused: another reader could use the
@@ -21,7 +21,7 @@ enum ImportJSONLine {
         guard case .object(let object) = value else { throw .refused(.invalid, "the line is not a JSON object") }
         var fields = ImportFields()
         for member in object.members {
-            // An unknown key may be a misplaced inbox: the error does not repeat it.
+            // An unknown key may be a misplaced inbox, so the error does not repeat it.
             guard let column = ImportColumn(rawValue: member.name) else {
                 throw .refused(.invalid, "a key is not one of: \(ImportColumn.names)")
             }

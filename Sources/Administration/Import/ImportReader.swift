@@ -3,14 +3,14 @@
 import Database
 import Support
 
-/// A row as it is in the file.
+/// A row as read from the file.
 package struct ImportRecord: Sendable {
     /// The line on which it begins, from 1.
     package let line: Int
     package let fields: Result<ImportFields, StoreFailure>
 }
 
-/// The file cannot be imported at all. Names the line, and repeats nothing of it.
+/// The whole file cannot be imported. The error names the line, and repeats nothing of it.
 package struct ImportFileError: Error, CustomStringConvertible {
     package let description: String
 }
@@ -64,7 +64,7 @@ package struct ImportReader: Sendable {
         }
     }
 
-    /// `{` starts JSON lines. Nil while only white space was seen.
+    /// The format of the file: `{` begins JSON lines. Nil while only white space was read.
     private func detect() throws -> Format? {
         let mark = PlainText.byteOrderMark
         if head.count < 3, head.elementsEqual(mark.prefix(head.count)) || head.elementsEqual([0xFF]) || head.elementsEqual([0xFE])
@@ -97,7 +97,7 @@ package struct ImportReader: Sendable {
         if let defect = record.defect { throw ImportFileError(description: "line \(record.line), the header: \(defect)") }
         var columns: [ImportColumn] = []
         for (place, name) in record.columnNames.enumerated() {
-            // A file without a header may begin with an inbox: nothing of it is repeated.
+            // A file without a header may begin with an inbox, so the error repeats nothing of it.
             guard let column = ImportColumn(rawValue: name) else {
                 throw ImportFileError(
                     description: "line \(record.line) must name the columns: column \(place + 1) "
@@ -130,7 +130,8 @@ package struct ImportReader: Sendable {
     private mutating func pushJSON(_ octets: [UInt8], _ take: (ImportRecord) throws -> Void) throws {
         for octet in octets {
             guard octet == 0x0A else {
-                // One octet over the maximum shows that the line is too long; more need not be kept.
+                // One octet over the maximum shows that the line is too long; no more octets are
+                // kept.
                 if lineOctets.count <= ImportJSONLine.maximum { lineOctets.append(octet) }
                 continue
             }

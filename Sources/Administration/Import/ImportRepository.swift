@@ -6,8 +6,9 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// Adds the content of rows. What already exists is left unchanged, so that a file can be imported again after an interruption;
-/// what exists with different values (another `sub`, another name) is refused.
+/// Adds the content of rows. Existing rows stay unchanged, so that a file can be imported again
+/// after an interruption. A row whose values differ from existing ones (another `sub`, another
+/// name) is refused.
 package struct ImportRepository: Sendable {
     let events: AccountEvents
     let marks: TombstoneMarks
@@ -18,8 +19,8 @@ package struct ImportRepository: Sendable {
     let index: BlindIndex
     let relayDomains: [HostName]
 
-    /// Applies the rows in one transaction: those of new users together, the others in order. A refused row leaves nothing
-    /// behind, and the others are applied. If it throws, none was applied.
+    /// Applies the rows in one transaction: those of new users together, the others in order. A
+    /// refused row changes nothing, and the others are applied. If it throws, no row was applied.
     package func apply(_ rows: [ImportRow], _ change: Change) throws(StoreFailure) -> [ImportOutcome] {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             var outcomes: [ImportOutcome] = []
@@ -63,7 +64,7 @@ package struct ImportRepository: Sendable {
 
     // MARK: Users and inboxes
 
-    /// The number of the user, who is added if needed.
+    /// The number of the user, who is added if missing.
     private func user(
         _ connection: any DatabaseConnection, _ row: ImportRow, _ change: Change, _ counts: inout ImportCounts
     ) throws(StoreFailure) -> Int64 {
@@ -120,7 +121,7 @@ package struct ImportRepository: Sendable {
         counts.inboxes += 1
         guard inbox.isDefault else { return }
         let current = try connection.row("SELECT id, verified_at FROM inboxes WHERE user_id = \(user) AND is_default = 1")
-        // Mail goes to verified inboxes: an unverified one does not replace a verified default.
+        // Mail goes to verified inboxes, so an unverified one does not replace a verified default.
         guard let current, try current["id"] != added else { return }
         let verifiedAt: Int64? = try current["verified_at"]
         guard inbox.isVerified || verifiedAt == nil else { return }
@@ -166,7 +167,8 @@ package struct ImportRepository: Sendable {
         return added
     }
 
-    /// Consent is added if there was none. A consent that the user revoked stays revoked: an import is not a return.
+    /// Adds a consent if there was none. A consent that the user revoked stays revoked, because an
+    /// import is not a return of the user.
     private func grant(
         _ connection: any DatabaseConnection, _ row: ImportRow.Account, account: Int64, team: Team, _ change: Change,
         _ counts: inout ImportCounts
@@ -197,7 +199,7 @@ package struct ImportRepository: Sendable {
         counts.grants += 1
     }
 
-    /// An address is added if there never was one. A retired one is not replaced.
+    /// Adds an address if the account never had one. A retired address is not replaced.
     private func address(
         _ connection: any DatabaseConnection, _ row: ImportRow.Account, account: Int64, user: String, _ change: Change,
         _ counts: inout ImportCounts

@@ -4,13 +4,15 @@ import Database
 import Accounts
 import InternetMessage
 
-/// What should exist afterwards: a user, and if the row has them an inbox of the user and an account with a team.
+/// The objects that should exist after the import: a user, and, if the row has them, an inbox and
+/// an account with a team.
 package struct ImportRow: Sendable {
     package struct Inbox: Sendable {
         package let address: InboxAddress
-        /// Known to be the user's: only from a source that the administrator declared trusted.
+        /// Whether the inbox is known to be the user's: only if the administrator declared the
+        /// source trusted.
         package let isVerified: Bool
-        /// Whether mail goes here; only for an inbox that this row adds.
+        /// Whether mail goes to this inbox; only for an inbox that this row adds.
         package let isDefault: Bool
         package let isReplyOnly: Bool
 
@@ -24,7 +26,7 @@ package struct ImportRow: Sendable {
 
     package struct Account: Sendable {
         package let team: String
-        /// `client_id` of the app that consent was given to; nil for the team's usual group.
+        /// `client_id` of the app that has the consent; nil for the team's usual group.
         package let app: String?
         /// The subject that the team already knows; nil for a random one.
         package let sub: String?
@@ -32,11 +34,12 @@ package struct ImportRow: Sendable {
         package let address: AddrSpec?
         package let isForwardingOn: Bool
         package let sharesName: Bool
-        /// 0 … 2; nil where no token ever stated it.
+        /// 0 … 2; nil if no token ever stated it.
         package let realUserStatus: Int?
         /// First authorization in seconds since 1970; nil for now.
         package let since: Int64?
-        /// When the account was last seen, in seconds since 1970; nil for now: what came before is not known.
+        /// When the account was last seen, in seconds since 1970; nil for now, because earlier use
+        /// is not known.
         package let lastSeen: Int64?
 
         package init(
@@ -74,7 +77,7 @@ extension ImportRow: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: ["user": user]) }
 }
 
-/// What a row, or many of them, added.
+/// The objects that one row, or many, added.
 package struct ImportCounts: Sendable, Hashable {
     package var users = 0
     package var names = 0
@@ -104,6 +107,6 @@ package struct ImportCounts: Sendable, Hashable {
 /// The outcome of a row.
 package enum ImportOutcome: Sendable {
     case done(ImportCounts)
-    /// Nothing of the row was applied. The reason contains no inbox address and no name.
+    /// The row changed nothing. The reason contains no inbox address and no name.
     case refused(StoreFailure)
 }

@@ -4,15 +4,15 @@ import Database
 import Accounts
 import Foundation
 
-/// What an import has done so far.
+/// The progress of an import.
 package struct ImportReport: Sendable {
     package var rows = 0
-    /// Rows of which everything already existed.
+    /// Rows whose objects all existed already.
     package var unchanged = 0
     package var refused = 0
     /// Rows whose `verified` was ignored, because it is not trusted.
     package var passedOverVerified = 0
-    /// Names of which something was left out that cannot be in one.
+    /// Names from which characters were left out that a name must not contain.
     package var cleanedNames = 0
     package var counts = ImportCounts()
 
@@ -20,12 +20,13 @@ package struct ImportReport: Sendable {
 }
 
 package struct Importer {
-    /// How long a transaction should take. Some take half as long again, and no other writer (counters, new tokens of the
-    /// relay) should wait longer than 100 ms.
+    /// The planned duration of a transaction. Some take half as long again, and no other writer
+    /// (counters, new tokens of the relay) should wait longer than 100 ms.
     private static let transaction: Duration = .milliseconds(60)
-    /// Rows of the first transaction, and the minimum and maximum of all.
+    /// The rows of the first transaction, and the smallest and largest number in any.
     private static let rows = (first: 100, range: 20...5_000)
-    /// The part of the transaction's time that is then left to other writers: SQLite lets in the writer that tries just then.
+    /// The pause after a transaction is its duration divided by this. SQLite lets a writer in only
+    /// if it tries during a pause.
     private static let pauseDivisor = 4
 
     private let imports: ImportRepository
@@ -40,8 +41,9 @@ package struct Importer {
     package private(set) var report = ImportReport()
 
     /// - Parameters:
-    ///   - pauses: whether others write to the same database.
-    ///   - refused: called for each row not applied, with its line, in file order; the reason contains no inbox address.
+    ///   - pauses: whether other processes write to the same database.
+    ///   - refused: called for each row that is not applied, with its line, in file order; the
+    ///     reason contains no inbox address.
     package init(
         imports: ImportRepository, reading: ImportReading, change: Change, pauses: Bool = true,
         refused: @escaping (Int, String) throws -> Void
@@ -53,7 +55,8 @@ package struct Importer {
         self.refused = refused
     }
 
-    /// Takes the next record of the file. Applied rows are committed, whatever happens later.
+    /// Applies the next record of the file, or adds it to the batch. Applied rows stay committed,
+    /// even if a later step fails.
     package mutating func take(_ record: ImportRecord) throws {
         report.rows += 1
         do throws(StoreFailure) {
@@ -67,7 +70,7 @@ package struct Importer {
         if batch.count + refusals.count >= size { try flush() }
     }
 
-    /// Applies what is left.
+    /// Applies the remaining rows.
     package mutating func finish() throws { try flush() }
 
     private mutating func flush() throws {
@@ -94,12 +97,12 @@ package struct Importer {
         refusals.removeAll(keepingCapacity: true)
     }
 
-    /// Aims at transactions of the chosen duration, and lets others write in between.
+    /// Adjusts the batch size to the planned duration, and lets other processes write in between.
     private mutating func adapt(_ took: Duration) {
         let wanted = Double(batch.count) * (Self.transaction / max(took, .microseconds(1)))
         let next = min(max(wanted, Double(size) / 2), Double(size) * 2)
         size = min(max(Int(next), Self.rows.range.lowerBound), Self.rows.range.upperBound)
-        // A remainder would need as many statements again, with fewer rows each.
+        // A remainder would need additional statements, with few rows each.
         if size > BulkStatements.largest { size -= size % BulkStatements.largest }
         if pauses { Thread.sleep(forTimeInterval: (took / Self.pauseDivisor) / .seconds(1)) }
     }

@@ -1,4 +1,4 @@
-// What the store imports from files.
+// The store's access to imports from files.
 
 import Accounts
 

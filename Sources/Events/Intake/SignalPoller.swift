@@ -11,12 +11,13 @@ import Transport
 import SharedSignals
 import SignIn
 
-/// Polls each configured issuer; only one process polls at a time. Accepted SETs are acknowledged in the next request of the
-/// same round; where that fails, they come again and are recognized by their `jti`.
+/// Polls each configured issuer; only one process polls at a time. Accepted SETs are acknowledged
+/// in the next request of the same round. If that fails, they come again and are recognized by
+/// their `jti`.
 package final class SignalPoller: Sendable {
-    /// SETs for each request, and requests in one round: the rest waits for the next round.
+    /// Maximum SETs in each request, and requests in one round: the rest waits for the next round.
     private static let (maxEvents, requests) = (100, 50)
-    /// Octets of a response: the same number of SETs of the maximum accepted length.
+    /// Maximum octets of a response: this number of SETs of the maximum accepted length.
     private static let answerLimit = 100 * 17_000
     /// Seconds for a whole response; we do not request long polling.
     private static let timeout: TimeAmount = .seconds(20)
@@ -36,7 +37,7 @@ package final class SignalPoller: Sendable {
         leader = LeaderLease(store.leases, name: Self.lease)
     }
 
-    /// Stops the client. Call it once, when nothing is polled any more.
+    /// Stops the client. Call it once, after the last poll.
     package func stop() async {
         try? await BlockingPool.issuers.run { [leader] in leader.release() }
         try? await client.shutdown()
@@ -122,9 +123,9 @@ package final class SignalPoller: Sendable {
     }
 }
 
-/// Issuers by the operator's name for them.
+/// Issuers by the operator's names for them.
 package protocol NamedIssuers: Sendable {
-    /// Nil where there is none. Throws what the store throws.
+    /// Nil if it does not exist. Throws errors of the store.
     func issuer(named name: String) async throws -> IssuerConfiguration?
 }
 

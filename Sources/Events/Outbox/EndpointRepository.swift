@@ -1,4 +1,4 @@
-// Endpoints: where a group of apps receives changes.
+// Endpoints: the URLs at which groups of apps receive changes.
 
 import Database
 import Accounts
@@ -8,13 +8,15 @@ package struct EndpointRepository: Sendable {
     let database: any Database
     let signal: OutboxSignal
 
-    /// Sets the endpoint of an app's group and replaces the earlier one; waiting events go to the new one immediately.
+    /// Sets the endpoint of an app's group and replaces the earlier one; waiting events go to the
+    /// new one at once.
     /// - Parameters:
-    ///   - clientID: any app of the group; nil for the group that gets consents where no app is named.
-    ///   - allowsHTTP: without it, `http` is refused.
-    ///   - allowsPrivate: whether its address may be one that is not globally reachable.
-    ///   - dialect: the form of its notifications; nil keeps the earlier one, at first Apple's. Not a stream's, which has its
-    ///     own repository.
+    ///   - clientID: any app of the group; nil for the group that gets consents without a named
+    ///     app.
+    ///   - allowsHTTP: whether `http` is accepted too.
+    ///   - allowsPrivate: whether addresses that are not globally reachable are accepted.
+    ///   - dialect: the form of its notifications; nil keeps the present one, which is Apple's at
+    ///     first. Streams have a separate repository.
     package func set(
         team id: String, app clientID: String?, url: EndpointURL, allowsHTTP: Bool = false, allowsPrivate: Bool = false,
         dialect: EventDialect? = nil, _ change: Change
@@ -24,7 +26,7 @@ package struct EndpointRepository: Sendable {
                 .invalid, "events are sent only over https: over http anyone on the network path can read and change the traffic")
         }
         guard dialect != .sharedSignals else {
-            throw .refused(.invalid, "a stream is made by its receiver, at /ssf/stream")
+            throw .refused(.invalid, "a stream is created by its receiver, at /ssf/stream")
         }
         let number = try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.team(id)
@@ -54,14 +56,14 @@ package struct EndpointRepository: Sendable {
         try database.makeAllDue(number)
         signal.raise()
         guard let row = try database.row("\(Self.select) WHERE e.id = \(number)") else {
-            throw .refused(.notFound, "the endpoint was removed meanwhile: see postern endpoint show")
+            throw .refused(.notFound, "the endpoint was removed in the meantime: see postern endpoint show")
         }
         return try EventEndpoint(row: row)
     }
 
-    /// Writes down how a test delivery went. Its pause and its waiting events stay as they are: one answer to a test says nothing
-    /// about those.
-    /// - Parameter reason: why it failed; nil where the endpoint accepted the event.
+    /// Records the result of a test delivery. The endpoint's pause and its waiting events stay
+    /// unchanged, because the response to a test says nothing about them.
+    /// - Parameter reason: the reason of a failure; nil if the endpoint accepted the event.
     package func noteTest(_ endpoint: EventEndpoint, failure reason: String?, now: Int64) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try connection.run(
@@ -74,15 +76,17 @@ package struct EndpointRepository: Sendable {
         }
     }
 
-    /// The endpoint of an app's group; `notFound` where there is none.
+    /// The endpoint of an app's group; `notFound` if it has none.
     package func endpoint(team id: String, app clientID: String?) throws(StoreFailure) -> EventEndpoint {
         try database.read { connection throws(StoreFailure) in
             try find(connection, group: group(connection, team: connection.team(id), app: clientID), team: id)
         }
     }
 
-    /// All endpoints of a team, or of all; those of removed groups with events to deliver are only in the list of all.
-    /// - Parameter isCounted: if false, `pending` and `parked` are 0: counting reads the outbox.
+    /// The endpoints of a team, or all endpoints. Endpoints of removed groups that still have
+    /// events are only in the list of all.
+    /// - Parameter isCounted: if false, `pending` and `parked` are 0, because counting reads the
+    ///   outbox.
     package func endpoints(team id: String? = nil, isCounted: Bool = true) throws(StoreFailure) -> [EventEndpoint] {
         let select = isCounted ? Self.select : Self.uncounted
         return try database.read { connection throws(StoreFailure) in
@@ -97,9 +101,11 @@ package struct EndpointRepository: Sendable {
         }
     }
 
-    /// Removes the endpoint with all its waiting events: nothing more is delivered there. The events, which may be many, stay
-    /// until `RemovalRepository` has deleted them, but nothing finds them any more.
-    /// - Parameter isOfMailAlone: with no app named, whether it is the endpoint of consents from before the team had apps.
+    /// Removes the endpoint with all its waiting events: no more events are delivered to it. The
+    /// events, which may be many, stay until `RemovalRepository` has deleted them, but no query
+    /// finds them.
+    /// - Parameter isOfMailAlone: if no app is named, whether to remove the endpoint of consents
+    ///   from before the team had apps.
     package func remove(
         team id: String, app clientID: String?, isOfMailAlone: Bool = false, _ change: Change
     ) throws(StoreFailure) {
@@ -114,7 +120,7 @@ package struct EndpointRepository: Sendable {
             guard let row else { throw Self.unknown(id) }
             return try AppGroup(row: row)
         }
-        // Counted before the transaction, because other writers wait for it.
+        // Counted before the transaction, because other writers wait for the transaction.
         let pending = try database.read { connection throws(StoreFailure) in
             try find(connection, group: group(connection), team: id).pending
         }

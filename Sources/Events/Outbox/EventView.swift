@@ -13,7 +13,7 @@ package struct EventView: Encodable, Sendable {
     let eventTime: Timestamp
     let nextAttemptAt: Timestamp?
     let endedAt: Timestamp?
-    /// Our own text: nothing that the endpoint wrote.
+    /// Our own text, which contains nothing that the endpoint wrote.
     let lastError: String?
 
     /// From an event of the outbox.

@@ -1,25 +1,27 @@
-// Leases for work that only one process on a store does at a time, with a number by which the store distinguishes a former
-// holder from the present one.
+// Leases for work that only one process on a store does at a time. By a lease's number, the store
+// distinguishes a former holder from the present one.
 
 import Database
 
-/// A lease that was taken. Writes of its holder name it, and are refused once another process has taken the lease.
+/// A lease of a process. Its holder's writes name it, and are refused after another process has
+/// taken the lease.
 package struct Lease: Sendable, Hashable {
     package let name: String
     /// Increases each time the lease is taken.
     package let fence: Int64
-    /// A random value of the process: after a failover, a standby that lacks the last changes may give the same fence again.
+    /// A random value of the process. It is needed because after a failover, a standby that lacks
+    /// the last changes may give the same fence again.
     package let holder: String
 }
 
-/// The state of a lease in the store. It changes while its holder works: a process that sees it unchanged for long may take it.
-/// So clocks of different machines are not compared.
+/// The state of a lease in the store. It changes while its holder works: a process that sees it
+/// unchanged for long may take the lease. So clocks of different machines are not compared.
 package struct LeaseState: Sendable, Hashable {
     fileprivate let fence: Int64
     package let holder: String
     fileprivate let beat: Int64
 
-    /// Whether its last holder released it, or it never had one.
+    /// Whether its last holder released it, or it never had a holder.
     package var isFree: Bool { holder.isEmpty }
 }
 
@@ -33,7 +35,8 @@ package struct LeaseRepository: Sendable {
         return try LeaseState(fence: row["fence"], holder: row["holder"], beat: row["beat"])
     }
 
-    /// Takes the lease if it is unchanged since it was read; nil where it is not. Durable: a fence is never given twice.
+    /// Takes the lease if its state is still `seen`; nil if it is not. Durable: a fence is never
+    /// given twice.
     package func take(_ name: String, seen: LeaseState, holder: String) throws(StoreFailure) -> Lease? {
         try database.write(.durable) { connection throws(StoreFailure) in
             let fence: Int64? = try connection.value(
@@ -47,10 +50,10 @@ package struct LeaseRepository: Sendable {
         }
     }
 
-    /// Shows other processes that the holder works; false where it no longer holds the lease.
+    /// Shows other processes that the holder works; false if it does not have the lease any longer.
     package func renew(_ lease: Lease) throws(StoreFailure) -> Bool { try change(lease, "beat = beat + 1") }
 
-    /// Releases the lease if this holder still has it: another process may take it immediately.
+    /// Releases the lease if this holder still has it: another process may take it at once.
     package func release(_ lease: Lease) throws(StoreFailure) { _ = try change(lease, "holder = '', beat = beat + 1") }
 
     private func change(_ lease: Lease, _ assignments: SQL) throws(StoreFailure) -> Bool {

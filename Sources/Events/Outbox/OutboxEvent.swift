@@ -21,8 +21,9 @@ package struct OutboxEvent: Sendable, Hashable {
     package let email: String?
     /// In events about a decision.
     package let decisionID: String?
-    /// Further data by type: in `identifierChanged` the earlier address, in `credentialChange` and `assuranceLevelChange`
-    /// words, in events of streams JSON or the receiver's text.
+    /// Further data by type. In `identifierChanged` it is the earlier address, in
+    /// `credentialChange` and `assuranceLevelChange` words, in events of streams JSON or the
+    /// receiver's text.
     package let detail: String?
     /// The same in all events of one change of one account.
     package let transaction: String?
@@ -34,26 +35,27 @@ package struct OutboxEvent: Sendable, Hashable {
     package let attempts: Int
     /// 0 before the first attempt.
     let lastAttemptAt: Int64
-    /// For a new event, when it was written.
+    /// For a new event, the time at which it was written.
     package let nextAttemptAt: Int64
     package let parkAt: Int64
-    /// Why the last attempt failed; nothing the endpoint wrote.
+    /// The reason why the last attempt failed; it contains nothing that the endpoint wrote.
     package let lastError: String?
-    /// When it was delivered or parked.
+    /// When it was delivered or given up.
     package let endedAt: Int64?
 }
 
-/// The result of an attempt that did not deliver.
+/// The result of an attempt that failed.
 package struct DeliveryFailure: Sendable, Hashable {
-    /// Our own text: nothing that the endpoint wrote.
+    /// Our own text, which contains nothing that the endpoint wrote.
     package let reason: String
     /// Whether the failure concerns the endpoint, and not only this event.
     package let isEndpoints: Bool
-    /// Failures of the endpoint in a row, including this one. Events that fail at the same time are one failure.
+    /// Failures of the endpoint in a row, including this one. Events that fail at the same time
+    /// count as one failure.
     package let endpointFailures: Int
-    /// When the event may be tried again, seconds since 1970.
+    /// The earliest time of the event's next attempt, in seconds since 1970.
     package let retryEventAt: Int64
-    /// When the endpoint may be tried again, if the failure is the endpoint's.
+    /// The earliest time of the endpoint's next attempt, if the endpoint failed.
     package let retryEndpointAt: Int64
 
     package init(reason: String, isEndpoints: Bool, endpointFailures: Int, retryEventAt: Int64, retryEndpointAt: Int64) {
@@ -68,24 +70,24 @@ package struct DeliveryFailure: Sendable, Hashable {
 /// The result of one attempt.
 package struct DeliveryResult: Sendable {
     package let event: OutboxEvent
-    /// Nil where the endpoint accepted the event.
+    /// Nil if the endpoint accepted the event.
     package let failure: DeliveryFailure?
 
     package init(_ event: OutboxEvent, failure: DeliveryFailure? = nil) { (self.event, self.failure) = (event, failure) }
 }
 
-/// Where a group of apps receives changes.
+/// The URL at which a group of apps receives changes.
 package struct EventEndpoint: Sendable, Hashable {
     package let number: Int64
-    /// Nil where the group was removed and only pending events remain.
+    /// Nil if the group was removed and only pending events remain.
     package let groupNumber: Int64?
     package let audience: String
     package let url: EndpointURL
-    /// Whether an address that is not globally reachable may be connected to.
+    /// Whether Postern may connect to addresses that are not globally reachable.
     package let allowsPrivate: Bool
     /// Failures in a row; 0 while it works.
     package let failures: Int
-    /// While it fails, nothing is tried before this time.
+    /// While it fails, no attempt is made before this time.
     package let retryAt: Int64
     package let lastError: String?
     package let lastSuccessAt: Int64?

@@ -1,19 +1,23 @@
-// Selects the next events: the first of each account, however many wait.
+// Selects the next events: the first of each account, even if many wait.
 
 import Accounts
 import Database
 
 extension OutboxRepository {
-    /// Events examined in the order in which they are due, and accounts examined one by one beyond them.
+    /// The maximum number of events that are examined in the order in which they are due, and of
+    /// accounts that are examined one by one after them.
     package static let window = 1_024
 
-    /// The first pending event of each account for this endpoint that is due, at most `limit`; nil where another process leads.
+    /// The first pending event of each account for this endpoint that is due, at most `limit`; nil
+    /// if another process has the lease.
     ///
-    /// The number of events examined is limited: the first ones that are due; if these belong to few accounts, the first ones
-    /// of other accounts, starting at a random one, so that all get their turn.
+    /// The number of examined events is limited. First come the events that are due first. If these
+    /// belong to few accounts, the first events of other accounts follow, beginning at a random
+    /// account, so that all accounts get their turn.
     /// - Parameters:
-    ///   - isProbe: for a failing endpoint: those of the examined events that were tried least recently, due or not.
-    ///   - window: how many are examined.
+    ///   - isProbe: for a failing endpoint: selects those of the examined events that were tried
+    ///     least recently, due or not.
+    ///   - window: the maximum number of examined events.
     package func due(
         endpoint: Int64, now: Int64, isProbe: Bool, limit: Int, window: Int = window, under lease: Lease
     ) throws(StoreFailure) -> [OutboxEvent]? {
@@ -47,15 +51,16 @@ extension OutboxRepository {
     /// The first pending event of each account for an endpoint, at most `limit`.
     /// - Parameters:
     ///   - time: the latest time at which they are due.
-    ///   - window: how many are examined.
+    ///   - window: the maximum number of examined events.
     func heads(
         _ connection: any DatabaseConnection, _ endpoint: Int64, dueAt time: Int64, limit: Int, window: Int = window
     ) throws(StoreFailure) -> [OutboxEvent] {
         let isDue: SQL = """
             state = 'pending' AND endpoint_id = \(endpoint) AND next_attempt_at <= \(time) ORDER BY next_attempt_at, id LIMIT
             """
-        // The window is a separate table, and only one index has the order of the inner query: while many events come to an
-        // empty table, its statistics still give every plan the same cost.
+        // The window is a separate table, and only one index has the order of the inner query.
+        // While many events come to an empty table, its statistics still give every plan the same
+        // cost.
         var found = try connection.rows(
             """
             \(Self.select(from: "(SELECT * FROM outbox WHERE \(isDue) \(window))")) WHERE o.id = (
@@ -73,8 +78,8 @@ extension OutboxRepository {
         return Array(found.prefix(limit))
     }
 
-    /// The first pending event of each of `count` accounts, starting at a random one: one index step for each, however many
-    /// wait.
+    /// The first pending event of each of `count` accounts, beginning at a random one: one index
+    /// step for each, even if many wait.
     private func heads(_ connection: any DatabaseConnection, _ endpoint: Int64, _ count: Int) throws(StoreFailure) -> [Int64] {
         let ofEndpoint: SQL = "state = 'pending' AND endpoint_id = \(endpoint)"
         let last: Int64? = try connection.value("SELECT MAX(account_id) AS last FROM outbox WHERE \(ofEndpoint)")

@@ -7,30 +7,31 @@ import Support
 
 /// Finds due events and records the results.
 package struct OutboxRepository: Sendable {
-    /// After a success, earlier failed events are tried again immediately, unless they were tried within this many seconds: an
-    /// event that its endpoint never accepts must not be tried along with every other one.
+    /// After a success, earlier failed events are tried again at once, unless they were tried
+    /// within this many seconds. Otherwise an event that its endpoint never accepts would be tried
+    /// along with every other one.
     private static let wakeAfter: Int64 = 60
-    /// How long delivered events are listed, and how long parked ones can be retried. Seconds.
+    /// Seconds for which delivered events are listed, and for which given-up ones can be retried.
     private static let keepsDelivered: Int64 = 7 * 86_400
     private static let keepsParked: Int64 = 30 * 86_400
 
     let database: any Database
     package let signal: OutboxSignal
-    /// Data that streams have and endpoints do not.
+    /// The data of streams, which other endpoints do not have.
     package let streams: StreamRepository
 
     // MARK: Delivery
 
     package var leases: LeaseRepository { LeaseRepository(database: database) }
-    /// The lease for delivery, held by one of all processes.
+    /// The lease for delivery, which one of all processes has.
     package static let lease = "events"
 
-    /// How much waits for delivery.
+    /// The events that wait for delivery.
     package struct Backlog: Sendable, Hashable {
         package let events: Int
-        /// When the oldest of them was written, seconds since 1970.
+        /// When the oldest of them was written, in seconds since 1970.
         package let oldest: Int64?
-        /// Whether all were counted; otherwise there are more, and perhaps older ones.
+        /// Whether all were counted; otherwise more events wait, and perhaps older ones.
         package let isWhole: Bool
 
         package init(events: Int, oldest: Int64?, isWhole: Bool) {
@@ -38,11 +39,13 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// Events that are counted each second; counting more would keep a processor busy.
+    /// The maximum number of events that are counted each second; counting more would keep a
+    /// processor busy.
     package static let counted = 2_000
 
-    /// How many events wait for delivery by us, and since when the oldest does, of at most `limit`. Events that wait for a
-    /// receiver's poll, or for a paused stream, depend on the receiver, and are not read, however many they are.
+    /// How many events wait for delivery by us, and since when the oldest does, of at most `limit`.
+    /// Events that wait for a receiver's poll, or for a paused stream, depend on the receiver. They
+    /// are not read, even if they are many.
     package func backlog(limit: Int = counted) throws(StoreFailure) -> Backlog {
         try database.read { connection throws(StoreFailure) in
             var (events, oldest) = (0, Int64?.none)
@@ -68,7 +71,8 @@ package struct OutboxRepository: Sendable {
     }
 
     /// Endpoints with waiting events, except polled ones. For a stopped stream, only events about itself are sent.
-    /// - Parameter isCounted: if false, `pending` and `parked` are 0: counting takes long where many wait.
+    /// - Parameter isCounted: if false, `pending` and `parked` are 0, because counting takes long
+    ///   if many wait.
     package func waitingEndpoints(isCounted: Bool = true) throws(StoreFailure) -> [EventEndpoint] {
         try database.rows(
             """
@@ -82,8 +86,8 @@ package struct OutboxRepository: Sendable {
         ).map(EventEndpoint.init(row:))
     }
 
-    /// Records results of attempts, in the order in which they ended; false, without writing anything, where another process
-    /// has the lease.
+    /// Records results of attempts, in the order in which they ended. If another process has the
+    /// lease, writes nothing and returns false.
     package func recordResults(_ results: [DeliveryResult], under lease: Lease, now: Int64) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             guard try connection.holds(lease) else { return false }
@@ -91,8 +95,8 @@ package struct OutboxRepository: Sendable {
             for result in results {
                 if let failure = result.failure { try markFailed(result.event, failure, connection, now) }
             }
-            // Events that ended together are one result for their endpoint: the last one. A refused event counts only where
-            // there is no other.
+            // Events that ended together are one result for their endpoint: the last one. A refused
+            // event counts only if there is no other.
             for (endpoint, words) in Dictionary(grouping: results, by: \.event.endpointNumber).sorted(by: { $0.key < $1.key }) {
                 let word = words.last { $0.failure?.isEndpoints != false }
                 if let failure = word?.failure {
@@ -126,7 +130,8 @@ package struct OutboxRepository: Sendable {
             """)
     }
 
-    /// The endpoint works, even if it refuses an event for a reason. After failures, some events that wait for it become due.
+    /// Records that the endpoint works, even if it refuses an event with a reason. After failures,
+    /// some events that wait for it become due.
     private func noteAnswer(
         of endpoint: Int64, refusal reason: String?, _ connection: any DatabaseConnection, _ now: Int64
     ) throws(StoreFailure) {
@@ -136,7 +141,8 @@ package struct OutboxRepository: Sendable {
         let (failures, retryAt, lastSuccess): (Int, Int64, Int64?) = try (
             row["failures"], row["retry_at"], row["last_success_at"]
         )
-        // A refusal of an event that was sent before the failure says nothing about the time since.
+        // A refusal of an event that was sent before the failure says nothing about the time after
+        // it.
         if reason != nil, failures == 0 || retryAt > now { return }
         let success = reason == nil ? now : lastSuccess
         guard failures > 0 || lastSuccess != success else { return }
@@ -153,8 +159,8 @@ package struct OutboxRepository: Sendable {
         try connection.makeDue(endpoint, at: now, triedBefore: now - Self.wakeAfter + 1)
     }
 
-    /// Makes more events of an endpoint due that wait because it failed, now that it works; returns whether there may be more.
-    /// Does nothing where another process has the lease.
+    /// Makes more events of an endpoint due that wait because it failed, now that it works. Returns
+    /// whether there may be more. Does nothing if another process has the lease.
     package func wake(endpoint: Int64, under lease: Lease, now: Int64) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             guard try connection.holds(lease) else { return false }
@@ -173,15 +179,15 @@ package struct OutboxRepository: Sendable {
             """)
     }
 
-    /// Makes events due now that wait longer than any schedule allows, because a wrong clock scheduled them; returns how many
-    /// events.
+    /// Makes events due now that wait longer than any schedule allows, because a wrong clock
+    /// scheduled them. Returns how many events.
     /// - Parameters:
     ///   - event: maximum wait of an event in seconds from now.
     ///   - endpoint: maximum wait of an endpoint.
     package func endImpossibleWaits(event: Int64, endpoint: Int64, now: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            // An endpoint may ask for a longer wait than an event has: if one of its events waits too long, the same wrong
-            // clock set both.
+            // An endpoint may request a longer wait than an event has. If one of its events waits
+            // too long, the same wrong clock set both.
             try connection.run(
                 """
                 UPDATE endpoint_health SET retry_at = \(now)
@@ -205,7 +211,7 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// Parks events that waited for three days; returns how many.
+    /// Gives up events that waited for three days; returns how many.
     package func parkExpired(now: Int64) throws(StoreFailure) -> Int {
         try database.untilNoneIsLeft("SELECT id FROM outbox WHERE state = 'pending' AND park_at <= \(now)") {
             connection, events throws(StoreFailure) in
@@ -218,8 +224,8 @@ package struct OutboxRepository: Sendable {
     /// Events changed in one transaction: some ten milliseconds during which other writers wait.
     package static let step = 1_000
 
-    /// Deletes events that ended long ago, at most `limit`, and marks endpoints of removed groups as removed once no event
-    /// waits for them; returns how many events.
+    /// Deletes events that ended long ago, at most `limit`. Marks endpoints of removed groups as
+    /// removed when no event waits for them. Returns how many events.
     package func deleteEnded(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             let count = try connection.run(
@@ -238,8 +244,9 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// SQL that parks an event. It removes the addresses if the account was deleted meanwhile.
-    /// - Parameter error: the reason, where it is not stored yet.
+    /// SQL that gives up an event. It removes the addresses if the account was deleted in the
+    /// meantime.
+    /// - Parameter error: the reason, if it is not stored yet.
     static func parking(_ now: Int64, error: String? = nil) -> SQL {
         let isThere: SQL = "(account_id = 0 OR EXISTS (SELECT 1 FROM accounts a WHERE a.id = outbox.account_id))"
         return """
@@ -272,9 +279,10 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// Makes parked events pending again, for three more days: one, or all of a team. Returns how many.
+    /// Makes given-up events pending again, for three more days: one, or all of a team. Returns how
+    /// many.
     package func retry(jti: String? = nil, team: String? = nil, _ change: Change) throws(StoreFailure) -> Int {
-        // If a later step fails, the events of earlier steps are still due.
+        // Also if a later step fails, because the events of earlier steps are due.
         defer { signal.raise() }
         return try database.inSteps(.durable) { connection throws(StoreFailure) in
             try places(connection, [.pending, .parked], jti: jti, team: team)
@@ -297,7 +305,7 @@ package struct OutboxRepository: Sendable {
         }
     }
 
-    /// Parks pending events manually: one, or all of a team. Returns how many.
+    /// Gives up pending events on request: one, or all of a team. Returns how many.
     package func park(jti: String? = nil, team: String? = nil, _ change: Change) throws(StoreFailure) -> Int {
         try database.inSteps(.durable) { connection throws(StoreFailure) in
             try places(connection, [.pending], jti: jti, team: team)

@@ -1,11 +1,12 @@
-// Changes many events in steps, so that other writers wait for one step at most. Searches that are not short run before each
-// transaction.
+// Changes many events in steps, so that other writers wait for at most one step. Long searches run
+// before each transaction.
 
 import Accounts
 import Database
 
 extension Database {
-    /// Changes events until an index finds no more of them: changed events must no longer match.
+    /// Changes events until an index finds none of them: changed events must not match the search
+    /// any longer.
     /// - Parameters:
     ///   - search: selects their numbers, without a limit.
     ///   - change: changes those that are unchanged since the search; returns how many.
@@ -23,7 +24,7 @@ extension Database {
 
     /// Changes the events that exist at the beginning.
     /// - Parameters:
-    ///   - places: where they are; read once.
+    ///   - places: returns the places of the events; read once.
     ///   - change: changes these events if unchanged since the search; returns how many. Called at least once.
     /// - Returns: the number of changed events.
     func inSteps(
@@ -56,7 +57,8 @@ extension Database {
 }
 
 extension DatabaseConnection {
-    /// Makes some events of an endpoint due that would wait longer; returns whether there may be more.
+    /// Makes some events of an endpoint due that would wait longer; returns whether there may be
+    /// more.
     /// - Parameter time: only events that were last tried before it; nil for all.
     func makeDue(_ endpoint: Int64, at now: Int64, triedBefore time: Int64? = nil) throws(StoreFailure) -> Bool {
         let tried: SQL = if let time { "last_attempt_at < \(time)" } else { "1 = 1" }
@@ -70,7 +72,8 @@ extension DatabaseConnection {
 }
 
 extension Database {
-    /// Makes all waiting events of an endpoint due, because the endpoint was replaced. Other writers wait for one step at most.
+    /// Makes all waiting events of an endpoint due, because the endpoint was replaced. Other
+    /// writers wait for at most one step.
     func makeAllDue(_ endpoint: Int64) throws(StoreFailure) {
         while try write(
             .relaxed,
@@ -81,8 +84,8 @@ extension Database {
     }
 }
 
-/// Where events are: each place is a range of an index with events in the order of their numbers (`outbox_endpoint`), or a
-/// single event. The outbox itself, which may be long, is not read.
+/// The places of events. Each is a range of an index with events in the order of their numbers
+/// (`outbox_endpoint`), or a single event. The outbox itself, which may be long, is not read.
 struct OutboxPlaces: Sendable {
     /// Conditions on `outbox o`.
     let conditions: [SQL]
@@ -112,7 +115,7 @@ struct OutboxPlaces: Sendable {
     }
 
     /// The highest numbers of all places.
-    /// - Parameter page: which ones of each place, in this order, at most `limit`.
+    /// - Parameter page: the condition and order in each place, for at most `limit` events.
     func newest(_ connection: any DatabaseConnection, _ page: SQL, _ limit: Int) throws(StoreFailure) -> [Int64] {
         var found: [Int64] = []
         for place in conditions { found += try connection.values("SELECT o.id FROM outbox o WHERE \(place) AND \(page)") }

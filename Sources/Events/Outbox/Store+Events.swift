@@ -9,6 +9,6 @@ extension Store {
     }
     /// Streams of the Shared Signals Framework.
     package var streams: StreamRepository { StreamRepository(database: database, sealer: sealer, signal: outboxSignal) }
-    /// Which of all hosts delivers events.
+    /// The leases, which decide which host delivers events.
     package var leases: LeaseRepository { LeaseRepository(database: database) }
 }

@@ -1,4 +1,5 @@
-// A stream of the Shared Signals Framework: where a group of apps receives changes as security event tokens.
+// A stream of the Shared Signals Framework, through which a group of apps receives changes as
+// security event tokens.
 
 import Accounts
 import Database
@@ -15,7 +16,7 @@ package struct StreamState: Sendable, Hashable {
     package let isPolled: Bool
     package let status: StreamStatus
 
-    /// From the columns `stream_id`, `is_polled` and `status`; nil where they are NULL.
+    /// From the columns `stream_id`, `is_polled` and `status`; nil if they are NULL.
     init?(row: SQLRow) throws(StoreFailure) {
         guard let id: String = try row["stream_id"] else { return nil }
         self.id = id
@@ -30,14 +31,14 @@ package struct EventStream: Sendable, Hashable {
     package let id: String
     /// The team that created the stream.
     package let teamID: String?
-    /// `client_id` of the group's primary app, else the team's identifier.
+    /// `client_id` of the group's primary app, or the team's identifier if there is none.
     package let audience: String
     package let isPolled: Bool
     /// The URL to which SETs are pushed, or from which they are polled.
     package let url: String
     package let status: StreamStatus
     package let reason: String?
-    /// Nil where the receiver named none: then it gets all events.
+    /// Nil if the receiver named none: then it gets all events.
     package let requested: [String]?
     package let description: String?
     package let createdAt: Int64
@@ -78,7 +79,7 @@ extension EventStream {
     static let select = select(
         pending: "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'pending')",
         parked: "(SELECT COUNT(*) FROM outbox o WHERE o.endpoint_id = e.id AND o.state = 'parked')")
-    /// Without the counts, for receivers, which do not see them and request streams often.
+    /// Without the counts: receivers do not see them, and request streams often.
     static let uncounted = select(pending: "0", parked: "0")
 
     private static func select(pending: SQL, parked: SQL) -> SQL {

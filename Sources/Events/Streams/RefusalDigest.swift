@@ -7,7 +7,7 @@ import MailCrypto
 import SharedSignals
 
 extension StreamRepository {
-    /// Seconds after an hour in which hosts record what they refused in that hour.
+    /// Seconds after an hour in which hosts record their refusals of that hour.
     private static let grace: Int64 = 300
     /// Maximum number of past hours in one report, after an outage.
     private static let longest: Int64 = 24
@@ -16,7 +16,8 @@ extension StreamRepository {
     /// Streams for which one call writes reports.
     private static let batch = 200
 
-    /// Writes reports of refusals in whole hours that were not reported yet, one for each stream; returns how many.
+    /// Writes reports of refusals in whole hours that are not reported yet, one for each stream;
+    /// returns how many.
     package func reportRefusals(now: Int64) throws(StoreFailure) -> Int {
         let hour = (now - Self.grace) / 3_600 - 1
         let waiting: [Int64] = try database.values(

@@ -5,7 +5,8 @@ import Support
 import SharedSignals
 
 package enum StreamEvents {
-    /// `events_delivered` for what a receiver requested, nil for all; unknown URIs are left out.
+    /// `events_delivered` for the events that a receiver requested, nil for all; unknown URIs are
+    /// left out.
     static func delivered(_ requested: [String]?) -> [String] {
         EventType.supportedURIs.filter { requested?.contains($0) ?? true }
     }
@@ -45,7 +46,8 @@ package enum StreamEvents {
             return SecurityEvent(uri, of: user, payload)
         case .accountDelete, .sourceUnproved, .sourceStopped: return SecurityEvent(uri, of: user)
         case .identifierChanged:
-            // The subject is the earlier address (RISC 1.0 section 2.5); where that was deleted, the account.
+            // The subject is the earlier address (RISC 1.0 section 2.5). If that was deleted, the
+            // subject is the account.
             var payload: JSONObject = [:]
             payload["new-value"] = event.email.map(JSONValue.string)
             return SecurityEvent(uri, of: event.detail.map(SubjectIdentifier.email) ?? user, payload)

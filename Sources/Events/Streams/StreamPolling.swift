@@ -1,4 +1,5 @@
-// Polled streams (RFC 8936): what a receiver accepted, and what it gets next. The outbox is the same as for all others.
+// Polled streams (RFC 8936): the events that a receiver accepted, and those that it gets next. All
+// streams share the outbox.
 
 import Accounts
 import Database
@@ -16,8 +17,8 @@ extension OutboxRepository {
     /// SETs in one response: about 100 kB.
     package static let pollLimit = 100
 
-    /// Records what a receiver accepted and refused. Repetitions, and events of other streams, change nothing. A refused SET is
-    /// not sent again, unless the operator retries it.
+    /// Records which events a receiver accepted and refused. Repetitions, and events of other
+    /// streams, change nothing. A refused SET is not sent again, unless the operator retries it.
     package func note(_ request: PollRequest, stream: EventStream, now: Int64) throws(StoreFailure) {
         guard !request.acknowledged.isEmpty || !request.refused.isEmpty else { return }
         let ofStream: SQL = "endpoint_id = \(stream.number) AND state = 'pending'"
@@ -39,9 +40,10 @@ extension OutboxRepository {
         }
     }
 
-    /// The events that a poll gets. An account's next event is sent only after the one before it was accepted, so that no
-    /// receiver sees them in another order, however it treats the order of an object's members.
-    /// - Parameter limit: 0 for no events: the result then only says whether there are any.
+    /// The events of the next poll response. An account's next event is sent only after the
+    /// previous one was accepted. So no receiver gets them in another order, even if it ignores the
+    /// order of an object's members.
+    /// - Parameter limit: 0 for no events: then the result only says whether events wait.
     package func poll(_ stream: EventStream, limit: Int) throws(StoreFailure) -> PollResult {
         try database.read { connection throws(StoreFailure) in
             let isMoving = try streams.isMoving(connection, endpoint: stream.number)

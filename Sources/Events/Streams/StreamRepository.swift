@@ -15,7 +15,7 @@ package struct StreamRepository: Sendable {
     /// The owner of streams.
     package struct Owner: Sendable, Hashable {
         package let team: String
-        /// With an app's access token, only its group; nil for all of the team.
+        /// The group of an app's access token; nil for all groups of the team.
         package let group: Int64?
 
         package init(team: String, group: Int64?) { (self.team, self.group) = (team, group) }
@@ -37,8 +37,9 @@ package struct StreamRepository: Sendable {
     // MARK: By receivers
 
     /// Creates a stream.
-    /// - Parameter clientID: an app of the group; nil for the owner's group, else the one for consents without an app.
-    /// - Throws: `exists` where the group has one.
+    /// - Parameter clientID: an app of the group. Nil for the owner's group; without one, for the
+    ///   group of consents without an app.
+    /// - Throws: `exists` if the group already has a stream.
     package func add(
         _ owner: Owner, app clientID: String?, _ request: StreamRequest, _ rules: Rules, _ change: Change
     ) throws(StoreFailure) -> EventStream {
@@ -53,13 +54,13 @@ package struct StreamRepository: Sendable {
             } else if let number = owner.group {
                 let row = try connection.row(
                     "SELECT id AS group_id, primary_client_id FROM app_groups WHERE id = \(number) AND team_id = \(team.number)")
-                guard let row else { throw .refused(.notFound, "the app is gone") }
+                guard let row else { throw .refused(.notFound, "the app was removed") }
                 group = try AppGroup(row: row)
             } else {
                 group = try connection.usualGroup(team: team, change)
             }
             guard owner.group == nil || owner.group == group.number else {
-                throw .refused(.notFound, "aud is not the app that asks")
+                throw .refused(.notFound, "aud is not the requesting app")
             }
             let known = try connection.row("SELECT id FROM event_endpoints WHERE stream_group = \(group.number)")
             guard known == nil else { throw .refused(.exists, "the app has a stream already") }
@@ -99,7 +100,8 @@ package struct StreamRepository: Sendable {
     }
 
     /// Changes a stream: the members in the request or, in a replacement, all members that the receiver sets.
-    /// - Throws: `invalid` for a replacement without `delivery`, and for wrong values of members that we set.
+    /// - Throws: `invalid` for a replacement without `delivery`, and for wrong values of members
+    ///   that Postern sets.
     package func update(
         _ owner: Owner, _ request: StreamRequest, isReplacement: Bool, _ rules: Rules, _ change: Change
     ) throws(StoreFailure) -> EventStream {
@@ -108,7 +110,7 @@ package struct StreamRepository: Sendable {
         let stream = try database.write(.durable) { connection throws(StoreFailure) in
             let was = try find(connection, owner, id)
             if let name = request.falseMember(of: was.configuration(issuer: rules.issuer)) {
-                throw .refused(.invalid, "\(name) is not what the stream has, and cannot be changed")
+                throw .refused(.invalid, "\(name) differs from the stream's value, which cannot be changed")
             }
             guard place != nil || !isReplacement else { throw .refused(.invalid, "delivery is missing") }
             if let place {
@@ -142,7 +144,7 @@ package struct StreamRepository: Sendable {
                 "stream \(id) \(place?.audited ?? "")")
             return try find(connection, owner, id)
         }
-        // Waiting events go to the new URL immediately.
+        // Waiting events go to the new URL at once.
         if place != nil { try database.makeAllDue(stream.number) }
         signal.raise()
         return stream
@@ -155,7 +157,7 @@ package struct StreamRepository: Sendable {
         }
     }
 
-    /// The same for any stream, for the operator.
+    /// Removes any stream, for the operator.
     package func remove(_ id: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try Self.remove(connection, try find(connection, id), change)
@@ -174,8 +176,8 @@ package struct StreamRepository: Sendable {
         try connection.audit(change, "stream.remove", "team:\(stream.teamID ?? "-")", "stream \(stream.id)")
     }
 
-    /// Removes a subject from a stream, or adds it again: at the beginning all are in it. An unknown subject is ignored, so
-    /// that no one can find out which addresses exist.
+    /// Removes a subject from a stream, or adds it again; at the beginning all are in it. An
+    /// unknown subject is ignored, so that no receiver can find out which addresses exist.
     /// - Parameter issuer: our own `iss`, for subjects of format `iss_sub`.
     package func set(
         _ owner: Owner, _ request: SubjectRequest, isIn: Bool, issuer: String, _ change: Change
@@ -222,7 +224,7 @@ package struct StreamRepository: Sendable {
         }
     }
 
-    /// Puts a verification event into a stream; false where `maximumVerifications` already wait.
+    /// Puts a verification event into a stream; false if `maximumVerifications` already wait.
     package func verify(_ owner: Owner, _ request: VerificationRequest, _ change: Change) throws(StoreFailure) -> Bool {
         let isWritten = try database.write(.durable) { connection throws(StoreFailure) in
             let stream = try find(connection, owner, request.streamID)
@@ -260,7 +262,8 @@ package struct StreamRepository: Sendable {
         _ request: StatusRequest, isOperators: Bool, _ change: Change, find: TransactionBody<EventStream>
     ) throws(StoreFailure) -> EventStream {
         let was = try database.read(find)
-        // A disabled stream keeps no events: no new ones and, if an earlier deletion was interrupted, no old ones.
+        // A disabled stream keeps no events: new ones are not added, and old ones, if an earlier
+        // deletion was interrupted, are deleted here.
         if was.status == .disabled, request.status != .disabled { try discard(was) }
         let stream = try database.write(.durable) { connection throws(StoreFailure) in
             let was = try find(connection)
@@ -316,14 +319,15 @@ package struct StreamRepository: Sendable {
         return String(decoding: try sealer.open(sealed, .streamAuthorization(id)), as: UTF8.self)
     }
 
-    /// Whether an endpoint accepts all events now: always true for endpoints that are not streams.
+    /// Whether an endpoint accepts all events now; always true for endpoints that are not streams.
     func isMoving(_ connection: any DatabaseConnection, endpoint: Int64) throws(StoreFailure) -> Bool {
         let status: StreamStatus? = try connection.value("SELECT status FROM event_streams WHERE endpoint_id = \(endpoint)")
         return status ?? .enabled == .enabled
     }
 
     private static func isOf(_ owner: Owner, _ team: Team) -> SQL {
-        // A key of the team reads its streams even after the app went to another team; an app's token only those of its group.
+        // A key of the team reads its streams even after the app moved to another team. An app's
+        // token reads only those of its group.
         if let group = owner.group { return "s.team_id = \(team.number) AND e.stream_group = \(group)" }
         return "s.team_id = \(team.number)"
     }
@@ -351,7 +355,7 @@ package struct StreamRepository: Sendable {
     private static func text(_ list: [String]?) -> String? { list.map { JSONValue.array($0.map(JSONValue.string)).text } }
 }
 
-/// Where a stream's events go.
+/// The place to which a stream's events go.
 private struct Place {
     let isPolled: Bool
     let url: EndpointURL

@@ -1,4 +1,4 @@
-// The HTTP API: which routes it has, and how it is set up. Add a subject's routes to `modules`.
+// The HTTP API: its routes and its set-up. Add the routes of a subject to `modules`.
 
 import Database
 import Accounts
@@ -19,11 +19,11 @@ import PosternMetrics
 import Relay
 import ServiceLifecycle
 
-/// What routes and services are made of. One for the life of a process.
+/// The objects that routes and services share. One for the life of a process.
 package struct ServiceParts: Sendable {
     package let installation: Installation
     package let surroundings: Surroundings
-    /// For calls that block, those of the store among them.
+    /// For calls that block, including those of the store.
     package let pool: BlockingPool
     package let cursors: Cursors
     /// Signs identity tokens and events.
@@ -34,29 +34,29 @@ package struct ServiceParts: Sendable {
     package var now: @Sendable () -> Int64 { surroundings.now }
     package let logger: Logger
     package let metrics = ServiceMetrics(version: PosternVersion.text)
-    /// Writes to inboxes of its own accord; blocks.
+    /// Sends messages to inboxes; blocks.
     package let mailer: InboxMailer
-    /// Where mail is written that no one waits for.
+    /// Sends messages for which no request waits.
     package let mailQueue = MailQueue()
-    /// Looks for the records of domains that teams add.
+    /// Looks up the records of domains that teams add.
     package let prover: SourceProver
-    /// The page of one's own; nil where the installation has no public address.
+    /// The users' page; nil if the installation has no public address.
     let page: PortalPage?
-    /// Nil where nothing is decided.
+    /// Nil if the installation makes no decisions.
     package let decisions: DecisionParts?
-    /// Nil where nothing is decided.
+    /// Nil if the installation makes no decisions.
     package let statuses: (any StatusSource)?
-    /// Nil where nothing is decided.
+    /// Nil if the installation makes no decisions.
     fileprivate let policies: ActivePolicies?
 
     package var store: Store { installation.store }
-    /// Takes events of other transmitters.
+    /// Accepts events of other transmitters.
     package var signalIntake: SignalIntake {
         SignalIntake(
             store, keys: trust.keys, ownIssuer: installation.configuration.provider.issuer, now: now, logger: logger)
     }
 
-    /// Tells users by mail what is due; nothing where they have no page. Blocks.
+    /// Sends users their due notices by mail; sends none if they have no page. Blocks.
     @Sendable package func tellUsers() throws { try page?.tellOfRefusals() }
 
     package init(
@@ -74,7 +74,7 @@ package struct ServiceParts: Sendable {
         cursors = Cursors(key: try installation.derivedKey("postern cursors 1"))
         mailer = try MailerFactory.mailer(installation, signer: signer)
         prover = SourceProver {
-            // That a record was not there a moment ago says nothing: it is what the team is to change.
+            // Negative answers are not cached: the team is about to add the record.
             try surroundings.client(installation, remembers: false)
         }
         let provider = installation.configuration.provider
@@ -156,7 +156,7 @@ package enum HTTPRoutes {
             modules.append(DecisionRoutes(service: decisions.service, idempotency: decisions.idempotency))
         }
         if let page = parts.page { modules.append(page) }
-        // Sign-in; nothing where no issuer is configured.
+        // Sign-in; no routes if no issuer is configured.
         if let issuer = configuration.provider.issuer {
             let settings = ProviderSettings(
                 issuer: issuer, authorizationEndpoint: configuration.provider.authorizationEndpoint,
@@ -173,8 +173,8 @@ package enum HTTPRoutes {
         return modules + parts.surroundings.modules(parts)
     }
 
-    /// The listener; nil where the configuration has none. While its certificate cannot be used, it answers no request: mail does
-    /// not depend on it.
+    /// The listener; nil if the configuration has none. While its certificate cannot be used, it
+    /// answers no requests, because mail does not depend on it.
     package static func service(_ parts: ServiceParts) throws -> APIService? {
         let configuration = parts.installation.configuration.http
         guard let listen = configuration.listen else { return nil }

@@ -1,4 +1,5 @@
-// What the DNS of a team's sources lacks, for the API: bounded in time and asked again every five minutes at most.
+// Finds what the DNS of a team's sources lacks, for the API. Each check is bounded in time, and
+// repeated at most every five minutes.
 
 import Database
 import API
@@ -8,14 +9,14 @@ import HTTP
 import Relay
 import Synchronization
 
-/// Looks at domains on its own threads, so that a slow DNS keeps no one else waiting.
+/// Checks domains on separate threads, so that a slow DNS does not delay other requests.
 final class SourceExaminer: Sendable {
     private struct Entry {
         let findings: [SourceFinding]
         let at: Int64
     }
 
-    /// Seconds for which a finding is given again.
+    /// Seconds for which a finding is used again.
     private static let lifetime: Int64 = 300
     private static let capacity = 1000
     private let pool = BlockingPool(.domains)
@@ -43,7 +44,7 @@ final class SourceExaminer: Sendable {
         return findings
     }
 
-    /// One client, opened by the first who asks. All questions about one domain share a budget.
+    /// One client, created at the first call. All queries about one domain share a budget.
     private func resolver() throws -> Resolvers.Maker {
         try resolvers.withLock { known in
             if let known { return known }

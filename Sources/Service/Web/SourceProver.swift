@@ -1,4 +1,4 @@
-// Looks for the TXT record of a claim to a domain.
+// Looks up the TXT record of a claim to a domain.
 
 import Database
 import Accounts
@@ -6,21 +6,22 @@ import HTTP
 import MailAuth
 import Synchronization
 
-/// Asks the DNS on its own threads, so that a slow one keeps no one else waiting.
+/// Queries the DNS on separate threads, so that a slow DNS does not delay other requests.
 package final class SourceProver: Sendable {
-    /// For the rounds of the service, whatever requests wait for.
+    /// For the rounds of the service, so that they do not wait for requests.
     package let pool = BlockingPool(.claimRounds)
     private let requests = BlockingPool(.claims)
     private let waiting = Mutex(0)
-    /// Requests that wait for the DNS at once. Beyond it: as if it did not answer.
+    /// The maximum number of requests that wait for the DNS. Beyond it, a request is treated as if
+    /// the DNS had not answered.
     private static let maximumWaiting = 32
     private let make: @Sendable () throws -> any DNSResolver
     private let known = Mutex<(any DNSResolver)?>(nil)
 
-    /// - Parameter resolver: made by the first who asks.
+    /// - Parameter resolver: called at the first lookup.
     package init(_ resolver: @escaping @Sendable () throws -> any DNSResolver) { make = resolver }
 
-    /// What the DNS says of the claim now.
+    /// The present answer of the DNS for the claim.
     @Sendable package func look(_ claim: SourceClaim) async throws -> SourceClaim.Proof {
         let isTaken = waiting.withLock { waiting in
             guard waiting < Self.maximumWaiting else { return false }
@@ -37,7 +38,7 @@ package final class SourceProver: Sendable {
         await requests.stop()
     }
 
-    /// The same; blocks. No DNS proves an address.
+    /// As `look`, but blocks. The DNS cannot prove an address.
     package func lookNow(_ claim: SourceClaim) throws -> SourceClaim.Proof {
         guard claim.kind == .domain else { return .absent }
         let resolver = try known.withLock { known in
@@ -49,8 +50,8 @@ package final class SourceProver: Sendable {
         return SourceClaim.Proof(resolver.query(claim.recordName, .txt), token: claim.token)
     }
 
-    /// Looks at what is due, and writes down what the DNS says; blocks.
-    /// - Returns: the claims whose state changed, and to what.
+    /// Checks the due claims, and writes the results; blocks.
+    /// - Returns: the claims whose state changed, with the new state.
     package func round(
         _ store: Store, now: () -> Int64, limit: Int
     ) throws -> [(claim: SourceClaim, state: SourceClaim.State)] {
@@ -61,8 +62,8 @@ package final class SourceProver: Sendable {
         return changed
     }
 
-    /// Looks at one claim, and writes down what the DNS says; blocks.
-    /// - Returns: its new state, nil where it has none, and whether the DNS answered.
+    /// Checks one claim, and writes the result; blocks.
+    /// - Returns: its new state (nil if unchanged), and whether the DNS answered.
     package func look(
         at claim: SourceClaim, _ store: Store, now: Int64
     ) throws -> (state: SourceClaim.State?, isAnswered: Bool) {
@@ -73,7 +74,8 @@ package final class SourceProver: Sendable {
 }
 
 extension SourceClaim.Proof {
-    /// The whole text of one of the records is the token. Names of hosts are compared without regard to case, tokens are not.
+    /// A record proves the claim if its whole text is the token. Host names are compared without
+    /// regard to case, tokens with it.
     package init(_ answer: DNSAnswer, token: String) {
         switch answer {
         case .records(let records):

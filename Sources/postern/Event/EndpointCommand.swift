@@ -1,4 +1,4 @@
-// postern endpoint: where apps are notified of changes.
+// postern endpoint: the URLs that get notifications of changes.
 
 import Accounts
 import SignIn
@@ -19,8 +19,8 @@ struct EndpointCommand: AsyncParsableCommand {
             """,
         subcommands: [Set.self, Show.self, Test.self, Remove.self])
 
-    /// `works`, `fails`, `untried` (it accepted no event yet, no test either; if it refused one, `last_error` says why) or
-    /// `removed` (no group of apps uses it any more).
+    /// `works`, `fails`, `untried` (it has accepted no event and no test yet; if it refused one,
+    /// `last_error` says why) or `removed` (no group of apps uses it).
     private static func state(_ endpoint: EventEndpoint) -> String {
         guard endpoint.groupNumber != nil else { return "removed" }
         return endpoint.failures > 0 ? "fails" : endpoint.lastSuccessAt == nil ? "untried" : "works"

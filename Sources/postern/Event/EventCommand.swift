@@ -1,4 +1,4 @@
-// postern event: the events for endpoints, pending, delivered and parked.
+// postern event: the events for endpoints: pending, delivered, and given up (`parked`).
 
 import Events
 import ArgumentParser

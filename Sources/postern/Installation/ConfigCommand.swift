@@ -1,4 +1,4 @@
-// postern config: what is in force.
+// postern config: the configuration in force.
 
 import ArgumentParser
 import Doctor
@@ -20,7 +20,7 @@ struct ConfigCommand: ParsableCommand {
                 beyond that.
                 """)
 
-        @Flag(help: "Check only what a reload puts in force: the configuration, and that no relay domain is lost.")
+        @Flag(help: "Check only the parts that a reload applies: the configuration, and that no relay domain is lost.")
         var reload = false
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
@@ -82,7 +82,7 @@ struct ConfigCommand: ParsableCommand {
 extension ConfigCommand {
     struct Keys: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print every key that there is, with its values, its default, and the reason for that.",
+            abstract: "Print every key, with its values, its default, and the reason for the default.",
             discussion: "Needs no installation: this is the table of docs/CONFIGURATION.md.")
 
         @OptionGroup var output: OutputOptions

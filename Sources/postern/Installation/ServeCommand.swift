@@ -19,7 +19,7 @@ struct ServeCommand: AsyncParsableCommand {
             those that changed. An invalid configuration changes nothing. A changed key file (postern keys file rotate) takes \
             effect within a second.
 
-            Where systemd started it (Type=notify), systemd is told when mail is taken, and that the service still runs.
+            If systemd started it (Type=notify), it notifies systemd when it accepts mail, and regularly that it still runs.
 
             Logs go to standard error and contain no inbox address. For the journal they have priorities and no time, which the journal adds.
             """)
@@ -27,11 +27,11 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var options: InstallationOptions
 
     func run() async throws {
-        // Who reads the log reads why there is none.
+        // The log then says why the service did not start.
         do { try await serve() } catch { Failure.exit(error, log: logFormat) }
     }
 
-    /// As configured; where the configuration cannot be read, as flag and variable say.
+    /// As configured. If the configuration cannot be read, from the flag or the variable.
     private var logFormat: Configuration.LogSettings.Format {
         if let (configuration, _) = try? options.configuration() { return configuration.log.format }
         let flag = options.set.last { $0.hasPrefix("log.format=") }?.dropFirst("log.format=".count)
@@ -39,7 +39,7 @@ struct ServeCommand: AsyncParsableCommand {
     }
 
     private func serve() async throws {
-        // Before there are threads.
+        // Must be called before any thread starts.
         MilterServer.returnMemory()
         let environment = ProcessInfo.processInfo.environment
         let (flag, set) = (options.config, options.set)

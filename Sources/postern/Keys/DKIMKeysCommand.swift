@@ -1,4 +1,4 @@
-// postern keys dkim: the keys that sign what the relay sends.
+// postern keys dkim: the keys that sign relayed mail.
 
 import Accounts
 import ArgumentParser
@@ -8,7 +8,7 @@ import Relay
 
 struct DKIMKeysCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "dkim", abstract: "Generate, publish, activate and retire the keys that sign what the relay sends.",
+        commandName: "dkim", abstract: "Generate, publish, activate and retire the keys that sign relayed mail.",
         discussion: """
             Each relay domain signs with one active key of each algorithm: RSA, which every provider checks, and Ed25519 as \
             a second signature if there is such a key. Keys are sealed in the database, so that all hosts of a relay sign \
@@ -170,7 +170,7 @@ struct DKIMKeysCommand: ParsableCommand {
             }
         }
 
-        /// The time after which no mail that a key signed can be in transit.
+        /// The time after which no mail signed with the key can be in transit.
         static func endOfUse(_ key: DKIMKey) -> Int64 {
             (key.deactivatedAt ?? PosternClock.now()) + DKIMKeyRepository.publicationAfterUse
         }

@@ -1,4 +1,4 @@
-// A key of the installation, of any kind, and what comes next for it.
+// A key of the installation, of any kind, and its next step.
 
 import Accounts
 import MailAuth
@@ -7,23 +7,24 @@ import Support
 
 /// A key that is not retired.
 struct InstallationKey {
-    /// As the subcommands of `postern keys` have it.
+    /// The names of the subcommands of `postern keys`.
     enum Kind: String, CaseIterable { case file, dkim, signing }
 
     let kind: Kind
     /// The key's id in the key file, its selector, or its `kid`.
     let id: String
-    /// What it is for among those of its kind: the purpose, the relay domain, or the algorithm.
+    /// Its use within its kind: the purpose, the relay domain, or the algorithm.
     let use: String
     let state: String
-    /// Since when it has this state, in seconds since 1970; nil if that is not recorded.
+    /// The time at which its present state began, in seconds since 1970; nil if that is not
+    /// recorded.
     let since: Int64?
-    /// What comes next, and by which command.
+    /// The next step, and the command for it.
     let next: String
-    /// When that is due, in seconds since 1970; nil if it is not a matter of time.
+    /// When the next step is due, in seconds since 1970; nil if it does not depend on time.
     let nextAt: Int64?
 
-    /// As the commands take it, and enough to tell it from the others.
+    /// The key's name for commands; it is unique.
     var words: String {
         switch kind {
         case .file: "\(use) \(id)"
@@ -63,7 +64,7 @@ extension InstallationKey {
     private static func next(_ purpose: KeyPurpose, _ version: KeyVersion, _ state: KeyState) -> String {
         let rotate = "postern keys file rotate" + (purpose == .token ? " token" : "")
         return switch (purpose, state) {
-        case (.mark, _): "it stays: what it hashed cannot be hashed again"
+        case (.mark, _): "it stays: its values cannot be hashed again"
         case (_, .next): "a rotation has begun: \(rotate) continues it"
         case (_, .active): "\(rotate) replaces it"
         case (.seal, .old), (.index, .old): "\(rotate) removes it when nothing uses it"
@@ -106,7 +107,7 @@ extension InstallationKey {
         case .active: (since, next, end) = (key.activatedAt, "\(rotate) replaces it", nil)
         case .retiring:
             let last = (key.deactivatedAt ?? now) + IdentityKeyRepository.publicationAfterUse
-            (since, next, end) = (key.deactivatedAt, "it is retired by itself at \(timestamp(last))", last)
+            (since, next, end) = (key.deactivatedAt, "it is retired automatically at \(timestamp(last))", last)
         }
         self.init(
             kind: .signing, id: key.keyID, use: key.algorithm.rawValue, state: key.state.rawValue, since: since ?? key.createdAt,

@@ -1,4 +1,4 @@
-// postern keys file: the keys in the key file, and how they are replaced.
+// postern keys file: the keys in the key file, and their replacement.
 
 import Database
 import Accounts
@@ -26,7 +26,7 @@ struct KeyFileCommand: ParsableCommand {
             let id: String
             let state: String
             let fingerprint: String
-            /// Null for purposes whose values are not counted: tokens are in other people's mail.
+            /// Null for tokens, because they are in other people's mail and cannot be counted.
             let values: Int?
         }
 
@@ -56,11 +56,11 @@ struct KeyFileCommand: ParsableCommand {
             abstract: "Replace keys while the relay runs.",
             discussion: """
                 A new key is added to the key file. When every running postern serve knows it, new values are made with it. \
-                Then all values of the old key are made again, in small batches. Finally the old key is removed, if nothing \
-                uses it any more. The command may be interrupted at any point: the next run continues from there.
+                Then all values of the old key are converted, in small batches. Finally the old key is removed, if no value \
+                uses it. The command may be interrupted at any point: the next run continues from there.
 
-                Other hosts have their own key files. If one lacks what the next step needs, the command names that host and \
-                exits with status 75: copy the key file there, and run the command again.
+                Other hosts have their own key files. If one lacks the keys that the next step needs, the command names that \
+                host and exits with status 75: copy the key file there, and run the command again.
 
                 seal and index (the default) open and find inboxes. token signs reverse addresses and return paths, which \
                 are stored in other people's mail: old keys keep verifying until postern keys file retire.
@@ -90,7 +90,8 @@ struct KeyFileCommand: ParsableCommand {
                 let path = installation.configuration.keyFilePath
                 let added = try rotation.add(purposes)
                 for purpose in added { print("Added a new \(purpose.rawValue) key to \(path)") }
-                // Even if the rest fails: values that are made from now on need it.
+                // Printed even if a later step fails: values that are written from now on need the
+                // key.
                 if !added.isEmpty {
                     print("Copy \(path) now to where its copy is kept, apart from the backups: new backups need it")
                 }
@@ -109,7 +110,7 @@ struct KeyFileCommand: ParsableCommand {
                 }
                 try reencrypt(rotation, database)
                 for (purpose, id) in try rotation.removeUnused(thisChange()) {
-                    print("Removed the old \(purpose.rawValue) key \(id): nothing uses it any more")
+                    print("Removed the old \(purpose.rawValue) key \(id): no value uses it")
                 }
                 let others = Set(try rotation.laggards().map(\.host)).sorted()
                 if !others.isEmpty {
@@ -122,14 +123,15 @@ struct KeyFileCommand: ParsableCommand {
             "seal \(ring.seal.active.idText), index \(ring.index.active.idText), token \(ring.token.active.idText)"
         }
 
-        /// - Parameter heard: the time since which each service has reported nothing new.
+        /// - Parameter heard: for each service, the time since which its reports have not changed.
         private func waitForAll(
             _ rotation: KeyRotation, _ path: String, _ what: String, _ heard: inout [KeyRotation.Laggard: ContinuousClock.Instant]
         ) throws {
             let end = ContinuousClock.now + .seconds(max(0, wait))
             while true {
-                // A killed service whose clock was ahead left a report with a future time. A service that reports nothing new is
-                // gone, whatever time its last report has.
+                // A service that was killed may leave a report with a future time if its clock was
+                // fast. A service whose reports do not change counts as ended, even if its last
+                // report has a later time.
                 let laggards = try rotation.laggards().filter { laggard in
                     let since = heard[laggard] ?? .now
                     heard[laggard] = since
@@ -151,7 +153,8 @@ struct KeyFileCommand: ParsableCommand {
         private func reencrypt(_ rotation: KeyRotation, _ database: any Database) throws {
             var bar: ProgressBar?
             defer { bar?.clear() }
-            // A service that is converting values has the lock; this command converts what remains.
+            // A service that is converting values has the lock. This command waits, and converts
+            // what is left.
             var lock = try database.lock("key-rotation")
             while lock == nil {
                 Thread.sleep(forTimeInterval: 0.25)
@@ -172,7 +175,7 @@ struct KeyFileCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove an old key from the key file.",
             discussion: """
-                What an old token key made becomes invalid: reverse addresses in users' address books, and return paths in \
+                The values of an old token key become invalid: reverse addresses in users' address books, and return paths in \
                 transit. Keys that still seal or index something are not removed.
                 """)
 
@@ -180,7 +183,7 @@ struct KeyFileCommand: ParsableCommand {
         var purpose: String
         @Argument(help: "The key's id, as in postern keys file show.")
         var id: String
-        @Flag(help: "Confirm: what the key made becomes invalid.")
+        @Flag(help: "Confirm: the values of the key become invalid.")
         var yes = false
         @OptionGroup var installation: InstallationOptions
 
@@ -191,7 +194,7 @@ struct KeyFileCommand: ParsableCommand {
                 try rotation.requireOld(purpose, id: id)
                 guard yes else {
                     throw CommandError.usage(
-                        "retiring \(purpose.rawValue) key \(id) invalidates what it made: repeat with --yes to do so; "
+                        "retiring \(purpose.rawValue) key \(id) invalidates its values: repeat with --yes to do so; "
                             + "nothing was changed")
                 }
                 guard let lock = try installation.store.database.lock("key-file") else {

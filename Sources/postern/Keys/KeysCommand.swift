@@ -9,8 +9,8 @@ struct KeysCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "keys", abstract: "List, rotate and retire the keys of the installation, of all three kinds.",
         discussion: """
-            file: the keys in the key file, which seal and find inboxes and make addresses. dkim: the keys that sign what the \
-            relay sends. signing: the keys that sign identity tokens and events. Without a subcommand, all of them are listed.
+            file: the keys in the key file, which seal and find inboxes and make addresses. dkim: the keys that sign relayed \
+            mail. signing: the keys that sign identity tokens and events. Without a subcommand, all of them are listed.
 
             Other keys: those for the HTTP API (postern api-key), and those with which an app's backend authenticates \
             (postern app key).
@@ -20,7 +20,7 @@ struct KeysCommand: ParsableCommand {
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List the keys of the installation, and what comes next for each.",
+            abstract: "List the keys of the installation, and the next step of each.",
             discussion: """
                 Retired keys are left out, since their private parts are deleted: postern keys dkim list and postern keys \
                 signing list show them. The key file has no times.

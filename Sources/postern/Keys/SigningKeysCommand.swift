@@ -50,8 +50,8 @@ struct SigningKeysCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List the keys.",
             discussion: """
-                next: published, but does not sign yet. active: signs. retiring: replaced, and stays published for what it \
-                signed. retired: no longer published, and the private key is deleted.
+                next: published, but does not sign yet. active: signs. retiring: replaced, and stays published for its \
+                signatures. retired: no longer published, and the private key is deleted.
                 """)
 
         @OptionGroup var options: InstallationOptions
@@ -81,7 +81,7 @@ struct SigningKeysCommand: ParsableCommand {
                 it.
                 """)
 
-        @Flag(help: "Rotate even if receivers may not know the next key yet: until they fetch it, they refuse what it signs.")
+        @Flag(help: "Rotate even if receivers may not know the next key yet: until they fetch it, they refuse its signatures.")
         var early = false
         @OptionGroup var options: InstallationOptions
 

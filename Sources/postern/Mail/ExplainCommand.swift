@@ -1,4 +1,4 @@
-// `postern explain`: what would happen to a message, and why.
+// `postern explain`: how Postern would handle a message, and why.
 
 import ArgumentParser
 import DNSClient
@@ -68,7 +68,7 @@ struct ExplainCommand: ParsableCommand {
 /// A line of --batch.
 struct ExplainRequest: Decodable {
     let id: BatchID?
-    /// Absent or null is the null sender.
+    /// The null sender if absent or null.
     let mailFrom: String?
     let rcpts: [String]
     let ip: String?
@@ -77,7 +77,7 @@ struct ExplainRequest: Decodable {
     let now: TimeArgument?
     let messageBase64: String
 
-    // Named one by one: a strategy for all keys would also change the names in `dns`.
+    // Listed one by one, because a strategy for all keys would also change the names in `dns`.
     enum CodingKeys: String, CodingKey {
         case id, rcpts, ip, helo, dns, now
         case mailFrom = "mail_from"
@@ -115,7 +115,7 @@ extension Explanation {
 
 /// The explanation as text for people.
 enum ExplainText {
-    /// Written at once, through one stream: the message may hold any octets.
+    /// Written at once through one stream, because the message may contain any octets.
     static func print(_ explanation: Explanation) throws {
         var output = text(explanation)
         for (index, copy) in explanation.copies.enumerated() {

@@ -16,7 +16,8 @@ struct QueueCommand: ParsableCommand {
             milters.
             """, subcommands: [List.self, Send.self])
 
-    /// An address as it may be shown: the sender of an answer is a user's inbox.
+    /// An address as the command shows it: the sender of a reply is a user's inbox, and is
+    /// shortened.
     static func shown(_ address: String, _ configuration: Configuration) -> String {
         if address.isEmpty { return address }
         guard let read = AddrSpec(envelope: address) else { return "…" }
@@ -59,9 +60,9 @@ struct QueueCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Send such messages through Postfix again, and so through Postern.",
             discussion: """
-                Each message is put on hold, sent to Postfix as a client does, and deleted once Postfix has accepted it for all \
-                its recipients. With fan_out, Postfix is told the client that the message came from, so that SPF is judged for \
-                it. A message that is refused stays in the queue, with the reason printed. Needs root.
+                Each message is put on hold, sent to Postfix as a client does, and deleted once Postfix has accepted it for \
+                all its recipients. With fan_out, Postfix gets the original client of the message, so that SPF is evaluated \
+                for it. A message that is refused stays in the queue, with the reason printed. Needs root.
 
                 Exit status 1 if a message stays in the queue.
                 """)
@@ -87,15 +88,16 @@ struct QueueCommand: ParsableCommand {
             if let trouble = probe.milterTrouble() {
                 throw CommandError(
                     status: EX_CONFIG,
-                    message: "\(trouble), so that the messages would wait again: run postern doctor, and do what it says first")
+                    message: "\(trouble), so the messages would wait again: run postern doctor, and fix the reported problems first")
             }
-            // Two that list the same messages would both send them. The lock ends with this process.
+            // Two processes that list the same messages would both send them. The lock ends with
+            // this process.
             let folder = open(place.configDirectory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
             defer { if folder >= 0 { close(folder) } }
             guard folder < 0 || flock(folder, LOCK_EX | LOCK_NB) == 0 else {
                 throw CommandError(
                     status: EX_TEMPFAIL,
-                    message: "another postern queue send is at work: nothing was sent, try again when it has ended")
+                    message: "another postern queue send is running: nothing was sent; try again when it has ended")
             }
             let waiting = try PostfixQueue.waiting(at: configuration.relayDomains, directory: place.configDirectory)
             if let unknown = ids.first(where: { id in !waiting.contains { $0.id == id } }) {

@@ -1,4 +1,4 @@
-// postern trace: a message from arrival to delivery, by whatever the operator has in hand.
+// postern trace: a message from arrival to delivery, found by any clue that the operator has.
 
 import ArgumentParser
 import Concurrency
@@ -12,11 +12,11 @@ struct TraceCommand: ParsableCommand {
         commandName: "trace", abstract: "Follow a message through the logs, from arrival to delivery.",
         discussion: """
             Prints the lines of Postfix and Postern about every message that the clue leads to, with its copies, its bounces \
-            and what was answered. A clue is a queue id, a Message-ID, the reference in brackets of a refusal, or an address.
+            and the replies to it. A clue is a queue id, a Message-ID, the reference in brackets of a refusal, or an address.
 
-            The lines come from the journal, or from the files that --log names. Addresses that are not at a relay domain \
-            show as l…@example.com, and answers of other servers not at all, unless you ask with --reveal; the audit then says \
-            so. postern address decode shows what a reverse address or a return path stands for.
+            The lines come from the journal, or from the files that --log names. Addresses that are not at a relay domain show \
+            as l…@example.com, and replies of other servers are hidden, unless you use --reveal, which the audit records. \
+            postern address decode explains a reverse address or a return path.
             """)
 
     @Argument(help: "A queue id, a Message-ID, a reference or an address; - reads it from standard input.")
@@ -31,7 +31,7 @@ struct TraceCommand: ParsableCommand {
     @OptionGroup var installation: InstallationOptions
     @OptionGroup var output: OutputOptions
 
-    /// Octets of all logs: their lines are kept in memory.
+    /// The maximum number of octets of all logs: their lines are kept in memory.
     private static let maximumOctets = 512 << 20
 
     func run() throws {
@@ -40,7 +40,8 @@ struct TraceCommand: ParsableCommand {
         let start = try ExpiryText.start(since, now: PosternClock.now())
         let (isFull, domains) = try installation.withInstallation { installation in
             if reveal.reveal {
-                // Only a queue id is written there: any other clue may be an inbox, in one of its forms.
+                // Only a queue id is written to the audit: any other clue may be an inbox in one of
+                // its forms.
                 let detail = LogTrace.isQueueID(clue) ? clue : "not a queue id"
                 try installation.store.audit.note(thisChange(), "mail.trace", "mail", detail)
             }
@@ -70,7 +71,8 @@ struct TraceCommand: ParsableCommand {
         }
     }
 
-    /// Relay addresses say nothing of anyone. A reverse address or a return path holds its correspondent.
+    /// Whether an address may be shown in full. A relay address reveals no person; a reverse
+    /// address or a return path contains its correspondent.
     private static func isShown(_ address: String, _ domains: [String]) -> Bool {
         let octets = Array(address.utf8)
         guard let at = octets.lastIndex(of: UInt8(ascii: "@")), !octets[..<at].contains(UInt8(ascii: "=")) else { return false }
@@ -78,11 +80,11 @@ struct TraceCommand: ParsableCommand {
         return domains.contains { $0.utf8.elementsEqual(domain) }
     }
 
-    /// What the journal has of the mail system and of Postern.
+    /// The journal's lines of the mail system and of Postern.
     private static func journal(since start: Int64) throws -> [UInt8] {
         let places: [String] = ["/usr/bin/journalctl", "/bin/journalctl"]
         guard let program = places.first(where: { (place: String) in access(place, X_OK) == 0 }) else {
-            throw CommandError.noInput("there is no journal here: name the logs with --log, as in --log /var/log/mail.log")
+            throw CommandError.noInput("this machine has no journal: name the logs with --log, as in --log /var/log/mail.log")
         }
         let ends = try SystemProcess.pipe()
         let none = open("/dev/null", O_RDWR | O_CLOEXEC)

@@ -54,7 +54,7 @@ extension SandboxCommand {
         try announcement.check()
     }
 
-    /// The text that is shown while it runs.
+    /// The text that is printed at the start.
     private static func introduction(_ facts: AppleFacts) -> String {
         let teams = facts.teams.map { team in
             "  team \(team.teamId), keys \(team.keyIds.joined(separator: ", ")), clients \(team.clientIds.joined(separator: ", "))"

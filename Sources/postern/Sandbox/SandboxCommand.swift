@@ -16,20 +16,20 @@ struct SandboxCommand: AsyncParsableCommand {
             The sandbox is a whole installation in one process: decisions, sign-in with its page, events, relayed mail and \
             self-service, with a team, an app, its credentials and two users. It needs no Postfix, no DNS, no root and no \
             configuration. Everything is in a private temporary folder, which is removed at the end; the next start removes \
-            what a killed one left. Its keys are not valid anywhere else.
+            the folder of a killed one. Its keys are not valid anywhere else.
 
             At the start it prints what an app needs. From then on each message that arrives, on either side, is a line with \
             its sign-in code, and each refused request is a line with the reason. The page /sandbox shows both.
 
             Orders below /sandbox add users and DNS records, set the clock forward, make parts of the service fail or hang, \
-            send mail, and reset everything. Test subjects, which are printed at the start, get a fixed decision, whatever the \
-            policy says. docs/SANDBOX.md lists all orders; docs/START.md has a first half hour.
+            send mail, and reset everything. Test subjects, which are printed at the start, get a fixed decision, independent \
+            of the policy. docs/SANDBOX.md lists all orders; docs/START.md has a first half hour.
 
             With --as apple, it is a double of Sign in with Apple instead, only in memory: sign-in with test users, tokens, \
             keys, notifications, Apple's errors, failures on demand, and a page at / that says why a request was refused.
             """)
 
-    /// Ports that documents name.
+    /// The standard ports, which are in the documents.
     private static let standardPort = 8899
     private static let standardSMTPPort = 8825
 
@@ -59,7 +59,7 @@ struct SandboxCommand: AsyncParsableCommand {
     var seed: String?
     @Flag(help: "With --as apple: print the built-in seed and exit.")
     var printSeed = false
-    @Flag(help: "With --as apple: the first user signs in without being asked.")
+    @Flag(help: "With --as apple: the first user signs in without a prompt.")
     var auto = false
     @OptionGroup var output: OutputOptions
 
@@ -80,7 +80,7 @@ struct SandboxCommand: AsyncParsableCommand {
         guard AppNonceForm(rawValue: nonceForm) != nil else { throw ValidationError("--nonce-form must be raw or sha256_hex.") }
     }
 
-    /// What `--json` prints.
+    /// The output of `--json`.
     private struct Facts: Encodable {
         let facts: SandboxFacts
         let testSubjects: [String: String]
@@ -126,7 +126,8 @@ struct SandboxCommand: AsyncParsableCommand {
         try announcement.check()
     }
 
-    /// What is printed once a sandbox listens. No one can use one whose address and key could not be written: it ends.
+    /// The output at the start of a sandbox. If its address and key could not be written, no one
+    /// can use the sandbox, and it ends.
     final class Announcement: Sendable {
         private let failure = Mutex<(any Error)?>(nil)
 
@@ -140,7 +141,7 @@ struct SandboxCommand: AsyncParsableCommand {
             }
         }
 
-        /// Throws why nothing could be printed.
+        /// Throws if the output could not be written.
         func check() throws {
             if let failure = failure.withLock({ $0 }) { throw failure }
         }

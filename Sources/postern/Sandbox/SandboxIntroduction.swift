@@ -1,4 +1,4 @@
-// What postern sandbox prints: at its start, and for each message and each refusal.
+// The output of postern sandbox: at its start, and for each message and each refusal.
 
 import Decisions
 import Foundation
@@ -21,7 +21,7 @@ struct SandboxIntroduction {
         }
     }
 
-    /// Lines that can be pasted as they are.
+    /// Lines that a user can paste unchanged.
     var text: String {
         let jane = facts.users.first { $0.sub != nil }
         let width = (CannedResponse.subjects.map(\.name.utf8.count).max() ?? 0) + 2

@@ -1,4 +1,4 @@
-// postern issuer poll: where security events of an issuer are fetched.
+// postern issuer poll: the URL from which Postern fetches an issuer's security events.
 
 import Accounts
 import ArgumentParser

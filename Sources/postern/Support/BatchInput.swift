@@ -7,12 +7,12 @@ import Support
 struct BatchInput {
     private let maximum: Int
     private var block = [UInt8](repeating: 0, count: 1 << 16)
-    /// What was read and not yet returned.
+    /// Octets that were read but not yet returned.
     private var rest: ArraySlice<UInt8> = []
     private var isFirst = true
 
-    /// - Parameter maximum: octets of a line. Of a longer line, this number of octets and one more are returned; the rest is
-    ///   skipped.
+    /// - Parameter maximum: the maximum number of octets of a line. Of a longer line, one octet
+    ///   more than this is returned; the rest is skipped.
     init(maximum: Int) { self.maximum = maximum }
 
     /// The next line that is not blank, without its line end; nil at the end of the input. Throws `CommandError` if it cannot be

@@ -1,4 +1,5 @@
-// What the --batch modes share: one JSON object per line as input and as output; errors are responses.
+// Shared by the --batch modes: one JSON object per line as input and as output; errors are
+// responses.
 
 import Foundation
 import MailAuth
@@ -50,7 +51,7 @@ enum BatchLine {
         let id: BatchID?
         let error: String
 
-        /// - Parameter error: describes what is wrong.
+        /// - Parameter error: describes the error.
         init(id: BatchID?, error: String) {
             self.id = id
             self.error = error
@@ -74,7 +75,7 @@ enum BatchLine {
         try BatchOutput.write(try encoder.encode(value) + Data("\n".utf8))
     }
 
-    /// Describes what is wrong with a line.
+    /// Describes the error of a line.
     static func describe(_ error: any Error) -> String {
         switch error {
         case let error as CommandError: error.message

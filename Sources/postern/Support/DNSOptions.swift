@@ -1,4 +1,4 @@
-// Where a command's DNS answers come from.
+// The source of a command's DNS answers.
 
 import ArgumentParser
 import Foundation

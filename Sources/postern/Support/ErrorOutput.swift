@@ -1,9 +1,10 @@
-// What a command says on standard error.
+// The output of a command on standard error.
 
 import Glibc
 
 enum ErrorOutput {
-    /// Writes a text. Where that cannot be, as on a full disk or with the file closed, the exit status alone says what happened.
+    /// Writes a text. If that fails, for example on a full disk or because the file is closed, only
+    /// the exit status shows the error.
     static func write(_ text: String) {
         var octets = Array(text.utf8)[...]
         while !octets.isEmpty {

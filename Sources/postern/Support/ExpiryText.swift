@@ -1,10 +1,11 @@
-// Times on the command line: how long, or until when.
+// Times on the command line: a duration, or the end of a period.
 
 import CEL
 
 /// Durations and moments as arguments.
 enum ExpiryText {
-    /// `8w`, `90d`, `12h`, `30m` or `45s` in seconds; nil for anything else, and for more than 100 years.
+    /// The seconds of `8w`, `90d`, `12h`, `30m` or `45s`; nil for other texts, and for more than
+    /// 100 years.
     static func duration(_ text: String) -> Int64? {
         let units: [UInt8: Int64] = [0x73: 1, 0x6D: 60, 0x68: 3_600, 0x64: 86_400, 0x77: 604_800]
         guard let factor = text.utf8.last.flatMap({ units[$0] }), text.utf8.dropLast().allSatisfy({ (0x30...0x39).contains($0) }),
@@ -22,8 +23,8 @@ enum ExpiryText {
         throw CommandError.usage("\(text) is not a valid time: give 90d, 8w, 12h, a date as in 2027-01-31, or never")
     }
 
-    /// The time in seconds since 1970 from which a list begins: so long ago, a date (its beginning in UTC), or a time in ISO
-    /// 8601.
+    /// The time in seconds since 1970 at which a listing begins: a duration before now, a date (its
+    /// beginning in UTC), or a time in ISO 8601.
     static func start(_ text: String, now: Int64) throws -> Int64 {
         if let duration = duration(text) { return max(0, now - duration) }
         if let moment = moment(text, endOfDay: false) {

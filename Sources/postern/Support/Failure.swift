@@ -11,14 +11,14 @@ import Synchronization
 
 /// An error of a command itself.
 struct CommandError: Error, CustomStringConvertible {
-    /// Of `sysexits.h`.
+    /// A status of `sysexits.h`.
     let status: Int32
-    /// One line.
+    /// In one line.
     let message: String
 
     var description: String { message }
 
-    /// - Parameter status: of `sysexits.h`.
+    /// - Parameter status: a status of `sysexits.h`.
     init(status: Int32, message: String) {
         self.status = status
         self.message = message
@@ -34,7 +34,7 @@ struct CommandError: Error, CustomStringConvertible {
 
 /// The messages of the commands for errors, and the exit status of each error.
 enum Failure {
-    /// Whether errors alone go to standard error: `--quiet`.
+    /// Whether only errors go to standard error: `--quiet`.
     static var isQuiet: Bool {
         get { quiet.load(ordering: .relaxed) }
         set { quiet.store(newValue, ordering: .relaxed) }
@@ -47,11 +47,11 @@ enum Failure {
     /// The same for a message about one part of the input.
     static func remark(_ message: String) { note("postern: \(message)") }
 
-    /// What is good to know, unchanged; nothing with `--quiet`.
+    /// Prints a note unchanged; nothing with `--quiet`.
     static func note(_ text: String) { if !isQuiet { line(text) } }
 
-    /// Writes a line to standard error unchanged.
-    /// What was typed may be in it, and must not control the terminal.
+    /// Writes a line to standard error. The line may contain user input: control characters are
+    /// replaced, so that they do not control the terminal.
     static func line(_ text: String) {
         let plain = text.unicodeScalars.map { scalar in
             scalar != "\n" && scalar != "\t" && scalar.properties.generalCategory == .control ? "\u{FFFD}" : scalar
@@ -74,7 +74,8 @@ enum Failure {
         return text.prefix(1).lowercased() + text.dropFirst()
     }
 
-    /// Foundation's own description has domains and codes; the system's error is the underlying error.
+    /// Foundation's own description contains domains and codes; the underlying error has the
+    /// system's text.
     private static func words(_ error: CocoaError) -> String {
         if let system = error.underlying as? POSIXError { return words(system.code.rawValue) }
         if let system = error.underlying as NSError?, system.domain == NSPOSIXErrorDomain {

@@ -1,4 +1,4 @@
-// Reads files and pipes that are named on the command line, in bounded memory and with plain error messages.
+// Reads files and pipes named on the command line, in bounded memory and with plain error messages.
 
 import Foundation
 import Glibc
@@ -9,7 +9,8 @@ enum InputFile {
     /// Octets of a file, a pipe or a terminal by its path; `-` is standard input. A folder is refused.
     /// - Parameter maximum: octets; a larger file is refused.
     static func octets(_ path: String, maximum: Int) throws -> Data {
-        // Not by its name: the process that opened it may have had permissions that this process does not have.
+        // Not opened by name: the process that opened it may have had permissions that this process
+        // lacks.
         let file = path == "-" ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw unreadable(path) }
         return try octets(file, path, maximum: maximum)
@@ -19,8 +20,8 @@ enum InputFile {
     /// - Parameter maximum: octets; a larger file is refused.
     static func text(_ path: String, maximum: Int) throws -> String { try text(octets(path, maximum: maximum), path) }
 
-    /// The text that the octets of a file are, without a byte order mark. Throws `CommandError` with line and column where they
-    /// are not UTF-8.
+    /// The octets of a file as text, without a byte order mark. Throws `CommandError` with line and
+    /// column if they are not UTF-8.
     static func text(_ octets: Data, _ path: String) throws -> String {
         do {
             return try PlainText.read(octets)
@@ -29,8 +30,8 @@ enum InputFile {
         }
     }
 
-    /// Octets of a regular file by its path; `-` is standard input. A symbolic link is refused, as is a pipe: for what root
-    /// applies, when another user may write where the file is.
+    /// Octets of a regular file by its path; `-` is standard input. A symbolic link or a pipe is
+    /// refused. For files that root applies from a folder that another user may write to.
     static func regularOctets(_ path: String, maximum: Int) throws -> Data {
         guard path != "-" else { return try octets(path, maximum: maximum) }
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -46,8 +47,9 @@ enum InputFile {
         return try octets(file, path, maximum: maximum)
     }
 
-    /// A regular file inside a folder; nil if there is none. A symbolic link is followed only if it stays inside the folder: the
-    /// folder may belong to another user, who could link to a file that only root can read.
+    /// A regular file inside a folder; nil if it does not exist. A symbolic link is followed only
+    /// if it stays inside the folder. The folder may belong to another user, who could link to a
+    /// file that only root can read.
     /// - Parameter name: the path within the folder, without `..`.
     static func octets(_ name: String, inside folder: String, maximum: Int) throws -> Data? {
         let path = (folder.hasSuffix("/") ? folder : folder + "/") + name
@@ -58,7 +60,7 @@ enum InputFile {
         guard target.hasPrefix(root == "/" ? root : root + "/") else {
             throw CommandError.data("\(path): a symbolic link leads out of \(folder)")
         }
-        // The resolved path contains no links. A link that is created meanwhile is refused.
+        // The resolved path contains no links. A link that is created in the meantime is refused.
         let parts = target.dropFirst(root.count).split(separator: "/").map(String.init)
         var file = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard file >= 0 else { throw unreadable(path) }

@@ -1,13 +1,15 @@
-// What a command leaves behind when a signal ends it: nothing.
+// Deletes a command's temporary files when a signal ends it.
 
 import Administration
 import Foundation
 import Synchronization
 
-/// The end of a pipe that the handler of signals writes to; -1 for none. A handler may do little else.
+/// The end of a pipe that the signal handler writes to; -1 for none. A signal handler may do little
+/// else.
 private let handlersEnd = Atomic<Int32>(-1)
 
-/// Watches for the signals by which a command is ended: they remove its files, and then end it as they would have.
+/// Watches for the signals that end a command. Deletes the command's files, and then ends the
+/// process as the signal would have.
 final class InterruptionWatch {
     private let signals: [Int32]
 
@@ -35,7 +37,7 @@ final class InterruptionWatch {
         signals = [SIGINT, SIGTERM, SIGHUP].filter(Self.takeOver)
     }
 
-    /// Handles a signal, unless it is ignored, as SIGHUP is under nohup, or handled already.
+    /// Handles a signal, unless it is ignored, as SIGHUP is under nohup, or already handled.
     private static func takeOver(_ number: Int32) -> Bool {
         let before = signal(number) { number in
             var octet = UInt8(truncatingIfNeeded: number)
@@ -46,7 +48,7 @@ final class InterruptionWatch {
         return false
     }
 
-    /// The signals end the process by themselves again.
+    /// Restores the default: the signals end the process directly.
     func end() {
         for number in signals { signal(number, SIG_DFL) }
         let end = handlersEnd.exchange(-1, ordering: .sequentiallyConsistent)
@@ -55,10 +57,11 @@ final class InterruptionWatch {
 }
 
 extension Leftovers {
-    /// From now on SIGINT, SIGTERM and SIGHUP remove what this process made. One watch at a time.
+    /// From now on SIGINT, SIGTERM and SIGHUP delete the files that this process created. Only one
+    /// watch at a time.
     func removingIfInterrupted() -> InterruptionWatch { InterruptionWatch(self) }
 
-    /// The same while `body` runs.
+    /// Does this while `body` runs.
     func removedIfInterrupted<T>(_ body: () throws -> T) rethrows -> T {
         let watch = removingIfInterrupted()
         defer { watch.end() }

@@ -11,18 +11,18 @@ import Synchronization
 
 /// Names the installation.
 struct InstallationOptions: ParsableArguments {
-    /// As given with --config.
+    /// The value of --config.
     @Option(help: ArgumentHelp("The configuration file, or the folder that holds it.", valueName: "file"), transform: filePath)
     var config: String?
 
-    /// As given with --set.
+    /// The values of --set.
     @Option(
         help: ArgumentHelp(
             "Set a configuration key for this command, overriding file and environment; may be repeated.", valueName: "key=value")
     )
     var set: [String] = []
 
-    /// As given with --quiet.
+    /// The flag --quiet.
     @Flag(help: "Print no warnings, notes and progress on standard error, only errors.")
     var quiet = false
 
@@ -30,16 +30,17 @@ struct InstallationOptions: ParsableArguments {
 
     func validate() { Failure.isQuiet = quiet }
 
-    /// What a proposed command needs to be about this installation: the same --config.
+    /// The options that a proposed command needs to use this installation: the same --config.
     var forProposals: [String] { config.map { ["--config", $0] } ?? [] }
 
-    /// Opens configuration, keys and store. The caller closes them.
+    /// Opens configuration, keys and store. The caller must close them.
     func open() throws -> Installation {
         try Installation.open(
             flag: config, environment: ProcessInfo.processInfo.environment, set: set, now: PosternClock.now())
     }
 
-    /// The installation that --config names; otherwise the one at the usual places, if it exists and can be opened.
+    /// The installation that --config names. Without --config, the one at the usual places, if it
+    /// exists and can be opened.
     func installationIfAny() throws -> Installation? {
         let environment = ProcessInfo.processInfo.environment
         let path = ResolvedConfiguration.locate(flag: config, environment: environment)
@@ -60,7 +61,7 @@ struct InstallationOptions: ParsableArguments {
         return try body(installation)
     }
 
-    /// The same for commands that need only the store.
+    /// As `withInstallation`, for commands that need only the store.
     func withStore<T>(_ body: (Store) throws -> T) throws -> T { try withInstallation { try body($0.store) } }
 
     /// Only the configuration, without keys and store.
@@ -70,7 +71,8 @@ struct InstallationOptions: ParsableArguments {
 }
 
 extension InstallationOptions {
-    /// Refuses to write a report over a folder or a file of the installation: without its keys no inbox can be read again.
+    /// Refuses to write a report over a folder or a file of the installation: without its keys no
+    /// inbox can be read.
     func refuse(output path: String?) throws {
         guard let path else { return }
         var target = stat()
@@ -92,7 +94,8 @@ extension InstallationOptions {
 }
 
 extension InstallationOptions {
-    /// Whether two paths name one place in one folder: SQLite takes for its own what is beside a database under certain names.
+    /// Whether two paths are the same name in the same folder. The files need not exist: SQLite
+    /// uses files with certain names beside a database as its own.
     private static func isSamePlace(_ one: String, _ other: String) -> Bool {
         let (one, other) = (URL(fileURLWithPath: one), URL(fileURLWithPath: other))
         var (first, second) = (stat(), stat())
@@ -103,9 +106,9 @@ extension InstallationOptions {
     }
 }
 
-/// How a reading command prints.
+/// The output format of a reading command.
 struct OutputOptions: ParsableArguments {
-    /// Instead of text.
+    /// JSON instead of text.
     @Flag(help: "Print JSON.")
     var json = false
 
@@ -114,45 +117,48 @@ struct OutputOptions: ParsableArguments {
 
 /// Whether inbox addresses are shown.
 struct RevealOptions: ParsableArguments {
-    /// As given with --reveal.
+    /// The flag --reveal.
     @Flag(help: "Show inbox addresses and names in full instead of their first letter.")
     var reveal = false
 
     init() {}
 
-    /// What may be shown. With --reveal the audit says so first: what cannot be written there is not shown.
-    /// - Parameter subject: whose data, as the audit names it.
-    /// - Parameter action: as the audit has it.
+    /// What the command may show. With --reveal it first writes to the audit: if that fails,
+    /// nothing is shown.
+    /// - Parameter subject: the owner of the data, as the audit names it.
+    /// - Parameter action: the action's name in the audit.
     func disclosure(of subject: String, in store: Store, as action: String = "user.reveal") throws(StoreFailure) -> Disclosure {
         if reveal { try store.audit.note(thisChange(), action, subject) }
         return Disclosure(isFull: reveal)
     }
 }
 
-/// How addresses of users and their names are shown.
+/// The form in which users' addresses and names are shown.
 struct Disclosure: Sendable {
     fileprivate let isFull: Bool
 
-    /// The address as it may be shown: `l…@gmail.com`, or in full.
+    /// The address in the allowed form: `l…@gmail.com`, or in full.
     func shown(_ inbox: InboxAddress) -> String { isFull ? inbox.revealed.wireForm : inbox.hint }
 
-    /// A name as it may be shown: its first letter, or in full.
+    /// A name in the allowed form: its first letter, or in full.
     func shown(name: String?) -> String? {
         guard let name else { return nil }
         return isFull ? name : String(String.UnicodeScalarView(name.unicodeScalars.prefix(1))) + "…"
     }
 }
 
-/// Confirms a command, and that a removal also removes what depends on the object.
+/// Confirms a command. For a removal it also confirms that dependent objects are removed.
 struct ConfirmationOptions: ParsableArguments {
-    /// As given with --yes.
+    /// The flag --yes.
     @Flag(help: "Confirm. A removal also removes everything that depends on the object.")
     var yes = false
 
     init() {}
 
-    /// Throws if something depends on the object and --yes was not given. The counts are those of `BoundedCount`.
-    /// - Parameter isFinal: whether the object itself cannot be made again as it was, so that --yes is always required.
+    /// Throws if something depends on the object and --yes was not given. The counts are bounded as
+    /// in `BoundedCount`.
+    /// - Parameter isFinal: whether the object cannot be created again with the same properties, so
+    ///   that --yes is always required.
     func check(_ what: String, takes dependents: [(Int, String)], isFinal: Bool = false) throws {
         let parts = dependents.filter { $0.0 > 0 }.map { count, name in
             "\(BoundedCount.text(count)) \(count == 1 ? name : Self.many(name))"
@@ -176,7 +182,8 @@ enum PosternClock {
     @Sendable static func now() -> Int64 { Int64(Date().timeIntervalSince1970) }
 }
 
-/// Whether this command changes the store, so that an output which cannot be written does not look like a failure of the change.
+/// Whether this command changes the store. If so, an output that cannot be written must not look
+/// like a failure of the change.
 enum MadeChange {
     static var isBegun: Bool {
         get { begun.load(ordering: .relaxed) }
@@ -185,15 +192,16 @@ enum MadeChange {
     private static let begun = Atomic(false)
 }
 
-/// Who makes the change, and when: the user id, and with sudo also the id of its caller.
+/// The actor and the time of the change: the user id, and with sudo also the id of its caller.
 func thisChange() -> Change {
     MadeChange.isBegun = true
     let caller = ProcessInfo.processInfo.environment["SUDO_UID"].flatMap { Int($0) }.map { " sudo:\($0)" } ?? ""
     return Change(actor: "uid:\(getuid())" + caller, now: PosternClock.now())
 }
 
-/// Deletes the remaining rows of removed objects, with pauses for other writers. The removal itself is complete: if this fails,
-/// the service continues, and the command has still succeeded. A store that is busy is not reported.
+/// Deletes the remaining rows of removed objects, with pauses for other writers. The removal itself
+/// is complete. If this fails, the service continues, and the command has still succeeded. A busy
+/// store is not reported.
 func takeAway(from store: Store) {
     func warn(_ what: String, _ error: StoreFailure) {
         if error.code == .temporary(.busy) { return }
@@ -206,16 +214,18 @@ func takeAway(from store: Store) {
     } catch { warn("what was removed", error) }
 }
 
-/// Pauses for other writers after a step of this duration: SQLite gives the lock to any writer that asks at that moment.
+/// Pauses after a step of this duration, because SQLite gives the lock only to a writer that tries
+/// during the pause.
 func leaveTurn(after took: Duration) { Thread.sleep(forTimeInterval: (took / 4) / .seconds(1)) }
 
-/// An inbox address from an argument; `-` reads it from standard input, so that it does not show in the list of processes.
+/// An inbox address from an argument. `-` reads it from standard input, so that it is not in the
+/// list of processes.
 func inboxArgument(_ text: String) throws -> InboxAddress {
     guard text == "-" else { return InboxAddress(try AddrSpec.typed(text)) }
     return InboxAddress(try AddrSpec.typed(lineOfInput("give an inbox address on standard input")))
 }
 
-/// The first line of standard input. Throws `CommandError` with the words if there is none.
+/// The first line of standard input. Throws `CommandError` with this message if there is none.
 func lineOfInput(_ words: String) throws -> String {
     guard let line = readLine(), !line.isEmpty else { throw CommandError.noInput(words) }
     return line.unicodeScalars.first == "\u{FEFF}" ? String(line.unicodeScalars.dropFirst()) : line

@@ -7,11 +7,12 @@ import Support
 /// Whether standard output is a terminal.
 let isTerminal = isatty(STDOUT_FILENO) == 1
 
-/// Writes out what was printed. Throws `CommandError` if not all of it could be written: a secret that is not shown again may be
-/// in it.
-/// - Parameter isWhole: whether that undoes what the command did, as for a secret; otherwise a change is said to stay.
+/// Flushes the output. Throws `CommandError` if not all of it could be written: it may contain a
+/// secret that is not shown again.
+/// - Parameter isWhole: whether a failure undoes the command, as for a secret. Otherwise the error
+///   says that the change stays.
 func finishOutput(isWhole: Bool = false) throws {
-    // C's `stdout` is a variable, which Swift 6 does not let us name.
+    // Swift 6 does not allow access to C's variable `stdout` by name.
     guard let variable = dlsym(nil, "stdout"),
         let output = variable.assumingMemoryBound(to: UnsafeMutablePointer<FILE>?.self).pointee
     else { return }
@@ -21,7 +22,7 @@ func finishOutput(isWhole: Bool = false) throws {
     let reason = errno == 0 ? "not everything could be written" : Failure.words(errno)
     throw CommandError(
         status: EX_IOERR,
-        message: "standard output: \(reason)\(!isWhole && MadeChange.isBegun ? "; what the command changed stays changed" : "")")
+        message: "standard output: \(reason)\(!isWhole && MadeChange.isBegun ? "; the command's changes stay in force" : "")")
 }
 
 /// Bold on a terminal, unless NO_COLOR is set.
@@ -30,8 +31,8 @@ func emphasised(_ text: String) -> String {
     return "\u{1B}[1m\(text)\u{1B}[0m"
 }
 
-/// The text as it may be written on a terminal or into one column of a pipe: what is not seen, moves the cursor or ends the line
-/// is U+FFFD. Some values are from teams and users.
+/// The text in a form that is safe for a terminal and for one column of a pipe. Some values are
+/// from teams and users: invisible characters, cursor controls and line ends become U+FFFD.
 func shown(_ text: String) -> String {
     guard !text.utf8.allSatisfy({ (0x20...0x7E).contains($0) }), !PersonText.isPlain(text) else { return text }
     var scalars = String.UnicodeScalarView()
@@ -39,7 +40,7 @@ func shown(_ text: String) -> String {
     return String(scalars)
 }
 
-/// The same for a text of several lines.
+/// `shown` for a text of several lines.
 func shownLines(_ text: String) -> String { PersonText.lines(text).map(shown).joined(separator: "\n") }
 
 /// The text, padded with spaces to a width in characters.
@@ -58,20 +59,22 @@ struct Table {
         self.rows = rows
     }
 
-    /// A list, which is all that the command prints. On a terminal: aligned columns with a header. In a pipe, for `cut` and its
-    /// like: one row per line, columns separated by tabs, no header.
+    /// Prints a list as the command's whole output. On a terminal it has aligned columns and a
+    /// header. In a pipe, for `cut` and similar programs, it has one row per line, columns
+    /// separated by tabs, and no header.
     func print() {
         var above: [Int] = []
         for line in lines(below: &above) { Swift.print(line) }
     }
 
-    /// A table of a report, beside other tables or sentences: in a pipe the same as on a terminal.
+    /// Prints a table in a report, between other tables or sentences. The output in a pipe is the
+    /// same as on a terminal.
     func printInReport() {
         var above: [Int] = []
         for line in lines(below: &above, isAligned: true) { Swift.print(line) }
     }
 
-    /// The same as lines, which may continue a table.
+    /// The table as lines, which may continue another table.
     /// - Parameter above: the widths of the columns before and after these rows; empty at the beginning of a table.
     func lines(below above: inout [Int], isAligned: Bool = isTerminal) -> [String] {
         let rows = rows.map { $0.map(shown) }
@@ -115,7 +118,7 @@ extension OutputOptions {
         Table(header: header, rows: rows.map(columns)).print()
     }
 
-    /// The same for values whose JSON members differ from the columns.
+    /// As above, for values whose JSON members differ from the columns.
     func print<Value, View: Encodable>(
         _ values: [Value], _ header: [String], json view: (Value) -> View, columns: (Value) -> [String]
     ) throws {
@@ -141,7 +144,7 @@ struct Members: Encodable, ExpressibleByDictionaryLiteral {
 
     private init(_ members: [(name: String, value: (any Encodable)?)]) { self.members = members }
 
-    /// The members of both.
+    /// The members of both objects.
     func merging(_ others: Members) -> Members { Members(members + others.members) }
 
     private struct Name: CodingKey {
@@ -180,7 +183,7 @@ struct ExtendedView: Encodable {
 /// Prints a value as JSON with sorted keys in snake_case.
 func printJSON(_ value: some Encodable) throws { print(String(decoding: try jsonOctets(value), as: UTF8.self)) }
 
-/// A value as `printJSON` prints it.
+/// A value in the JSON form of `printJSON`.
 func jsonOctets(_ value: some Encodable) throws -> Data {
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

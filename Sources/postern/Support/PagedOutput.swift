@@ -3,7 +3,7 @@
 import Foundation
 import Support
 
-/// What the maximum number of rows of a listing left out.
+/// The limit on the rows of a listing.
 enum Limit {
     /// At most `limit` rows, and whether there are more.
     /// - Parameter read: gets the number of rows to read.
@@ -12,7 +12,7 @@ enum Limit {
         return (Array(rows.prefix(limit)), rows.count > limit)
     }
 
-    /// Says on standard error that there are more.
+    /// Prints on standard error that more rows exist.
     static func remark(_ limit: Int, _ what: String, _ many: String? = nil) {
         Failure.remark("there are more than \(Count.text(limit)) \(many ?? what + "s"): see more with --limit")
     }

@@ -28,7 +28,8 @@ struct PolicyFolder {
         self.path = isFile && isPolicy ? url.deletingLastPathComponent().path : path
     }
 
-    /// The largest file that is read. The loader's own limits are lower; lists may be longer than those.
+    /// The maximum octets of a file. The loader's own limits are lower, but lists may be longer
+    /// than those.
     static let maximumBytes = 16 << 20
 
     /// The path of a file of the folder.
@@ -87,7 +88,8 @@ struct PolicyFolder {
         let texts = Mutex<[String: String]>([:])
     }
 
-    /// The text of a file of the folder; nil if there is none. Symbolic links that lead out of the folder are not followed.
+    /// The text of a file of the folder; nil if it does not exist. Symbolic links that lead out of
+    /// the folder are not followed.
     private func own(_ name: String) throws -> String? {
         let data = try InputFile.octets(name, inside: path.isEmpty ? "." : path, maximum: Self.maximumBytes)
         return try data.map { try InputFile.text($0, file(name)) }

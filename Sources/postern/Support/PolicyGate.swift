@@ -1,16 +1,19 @@
-// The tests that a policy of a folder must pass before it replaces the policy of its name.
+// The tests that a policy from a folder must pass before it replaces the active policy of the same
+// name.
 
 import Decisions
 import RiskPolicy
 import Support
 
 enum PolicyGate {
-    /// The number of inputs on which the guarantees must hold: it takes about a second, and finds almost every mistake.
+    /// The number of inputs on which the guarantees must hold. It takes about a second, and finds
+    /// almost every mistake.
     static let generatedInputs = 50_000
-    /// The number of logged decisions on which they must hold, the newest ones.
+    /// The number of logged decisions, the newest, on which the guarantees must hold.
     static let loggedInputs = 10_000
 
-    /// The policy as the store would keep it, after its tests passed and its guarantees held on the log. Throws `PolicyRefusal`.
+    /// The policy in the store's form, after its tests passed and its guarantees held on the log.
+    /// Throws `PolicyRefusal`.
     /// - Parameter candidate: loaded with `generatedInputs`.
     static func stored(
         _ candidate: PolicyCandidate, of files: PolicyFolder, _ log: DecisionRepository

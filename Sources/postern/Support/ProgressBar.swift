@@ -21,7 +21,7 @@ final class ProgressBar {
 
     /// - Parameters:
     ///   - done: the part of the total that is done.
-    ///   - count: as in 12000 rows; also gives the rate.
+    ///   - count: the number of items, for example of rows; also gives the rate.
     func update(done: Int, count: Int, of what: String) {
         guard isShown else { return }
         let now = clock.now

@@ -1,20 +1,21 @@
-// What is done to hosts from outside: forwarding switched, decisions asked for, commands run; and what was acknowledged of it.
+// The load on the hosts: switches of forwarding, decisions and commands; and the records of what
+// was acknowledged.
 
 import SignIn
 import Foundation
 import PostfixHarness
 import Testing
 
-/// Switches forwarding, and remembers what was acknowledged.
+/// Switches forwarding, and records the acknowledged switches.
 final class Changes: Sendable {
     static let users = 12
     private let hosts: EventHosts
     private let pause: UInt32
-    /// What each user's forwarding became, one after the other; a user is changed by one thread.
+    /// The successive states of each user's forwarding; only one thread changes a user.
     private let known = Watched<[Int: [Bool]]>([:])
     private let failed = Watched(0)
 
-    /// - Parameter pause: microseconds after each.
+    /// - Parameter pause: microseconds after each switch.
     init(_ hosts: EventHosts, pause: UInt32 = 0) {
         self.hosts = hosts
         self.pause = pause
@@ -29,7 +30,7 @@ final class Changes: Sendable {
             try hosts.toggle(user, on: !was)
             note(user, !was)
         } catch {
-            // Nobody was told. What became of it shows later.
+            // The switch was not acknowledged. Its result is visible later.
             failed.with { $0 += 1 }
             let end = Date(timeIntervalSinceNow: standardTimeout)
             while Date() < end {
@@ -59,7 +60,7 @@ final class Changes: Sendable {
     var summary: String { "\(count) changes, \(failures) attempts failed" }
 }
 
-/// Asks all hosts at once about the same nonce, or one host twice.
+/// Requests decisions about the same nonce from all hosts at once, or from one host twice.
 final class Asker: Sendable {
     private let hosts: EventHosts
     private let key: String
@@ -69,7 +70,7 @@ final class Asker: Sendable {
         var answers: [Int: Int] = [:]
     }
     private let counts = Watched(Counts())
-    /// Whether any question got its answer from the store.
+    /// Whether any request got its answer from the store.
     var hasDecided: Bool { !counts.with(\.ids).isEmpty }
 
     init(_ hosts: EventHosts) throws {
@@ -83,7 +84,7 @@ final class Asker: Sendable {
     }
 
     func ask(nonce: Int, ports: [UInt16]) {
-        // Good for hosts whose clock is off by an hour, too.
+        // Valid also for hosts with clocks that are off by an hour.
         let now = Int64(Date().timeIntervalSince1970)
         guard
             let token = try? signing.sign([
@@ -99,7 +100,8 @@ final class Asker: Sendable {
                 let answer = try? HTTPClient.post(port: port, path: "/v1/decisions", bearer: key, body: body, timeout: 5)
                 let parts = answer?.body.components(separatedBy: "\"decision_id\":\"") ?? []
                 let id = parts.count == 2 ? parts[1].components(separatedBy: "\"").first : nil
-                // What was said without the store is no decision about a nonce, and says so.
+                // An answer without the store is not a decision about a nonce, and is marked as
+                // degraded.
                 let isDegraded = answer?.body.contains("\"degraded\":true") == true
                 counts.with { counts in
                     counts.answers[answer?.status ?? 0, default: 0] += 1
@@ -125,7 +127,7 @@ final class Asker: Sendable {
     }
 }
 
-/// An operator's commands, one after the other: looking, keys replaced, policies exchanged, backups.
+/// An operator's commands in sequence: displays, key rotations, changes of policies, backups.
 final class ChaosCommands: Sendable {
     private let hosts: EventHosts
     private let all: [[String]]
@@ -133,8 +135,8 @@ final class ChaosCommands: Sendable {
     private let statuses = Watched<[String: [Int32: Int]]>([:])
 
     /// - Parameters:
-    ///   - backsUp: whether the store is one that `postern store backup` copies.
-    ///   - wait: seconds that a rotation waits for hosts to follow.
+    ///   - backsUp: whether `postern store backup` can copy the store.
+    ///   - wait: seconds that a rotation waits for the hosts.
     init(_ hosts: EventHosts, backsUp: Bool, wait: Int) throws {
         self.hosts = hosts
         let policy = try hosts.newFolder("policies") + "/mine"
@@ -169,14 +171,14 @@ final class ChaosCommands: Sendable {
         usleep(200_000)
     }
 
-    /// They may fail, and say so; none hangs or crashes, or is none (EX_USAGE).
+    /// They may fail with a reason. None may hang, crash, or be unknown (EX_USAGE).
     func check() {
         for (name, statuses) in statuses.with({ $0 }) {
             #expect(statuses.keys.allSatisfy { (0..<128).contains($0) && $0 != 64 }, "\(name): \(statuses)")
         }
     }
 
-    /// Commands, and how often each ended with which status.
+    /// The commands, with the count of each exit status.
     var summary: String {
         let texts = statuses.with { $0 }.sorted { $0.key < $1.key }.map { name, statuses in
             let counts = statuses.sorted { $0.key < $1.key }.map { $0.key == 0 ? "\($0.value)" : "\($0.value) with \($0.key)" }

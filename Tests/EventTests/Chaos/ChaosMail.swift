@@ -1,4 +1,5 @@
-// Mail over all hosts, as Postfix hands it to their filters, for users who sign up by HTTP, until their limits are reached.
+// Mail through all hosts, as Postfix passes it to their milters, for users who sign up over HTTP,
+// until their limits are reached.
 
 import Accounts
 import Foundation
@@ -7,20 +8,21 @@ import MilterTesting
 import PostfixHarness
 import Testing
 
-/// Forwards to, and replies of, one user until both daily limits are reached; then of the next one.
+/// Sends forwards to one user, and the user's replies, until both daily limits are reached; then
+/// continues with the next user.
 final class ChaosMail: Sendable {
-    /// `limits.messages_per_day` where it is to be reached soon; a sixteenth of it is three.
+    /// `limits.messages_per_day` for tests that must reach it soon; a sixteenth of it is three.
     static let low = 48
-    /// How many messages are tried beyond a limit before it is taken for reached.
+    /// The number of further messages that must be refused before a limit counts as reached.
     private static let tries = 8
 
     private struct Account {
         let user: String
         let address: String
-        /// Hosts that were killed before it was there, and until its limits were reached.
+        /// The number of kills before the user existed, and until the user's limits were reached.
         let killsBefore: Int
         var killsAfter: Int
-        /// Its correspondent's address, once it had a forward.
+        /// The correspondent's address, after the first forward.
         var reverse: String?
         var taken: [Direction: Int] = [:]
         var limited: [Direction: Int] = [:]
@@ -33,7 +35,7 @@ final class ChaosMail: Sendable {
 
     private struct State {
         var accounts: [Account] = []
-        /// The name of a user whose sign-up was begun.
+        /// The name of a user whose sign-up has begun.
         var begun: String?
         var isSigningUp = false
         var answers: [String: Int] = [:]
@@ -53,17 +55,17 @@ final class ChaosMail: Sendable {
         key = try hosts.key("--operator", "--scope", "users:read,users:write")
     }
 
-    /// Messages that were taken.
+    /// The number of accepted messages.
     var taken: Int { state.with { $0.accounts.reduce(0) { $0 + $1.taken.values.reduce(0, +) } } }
     func wasTaken(_ direction: Direction) -> Bool { state.with { $0.accounts.contains { $0.taken[direction, default: 0] > 0 } } }
     /// Users whose limits were reached in both directions.
     var full: Int { state.with { $0.accounts.filter(\.isFull).count } }
-    /// How many answers began so: `451`, `lost`.
+    /// The number of answers with this beginning: `451`, `lost`.
     func answers(_ beginning: String) -> Int {
         state.with { $0.answers.filter { $0.key.hasPrefix(beginning) }.values.reduce(0, +) }
     }
 
-    /// A message; or a further user where nobody can take one.
+    /// Sends a message, or signs up a further user if no user can accept one.
     func send(_ round: Int) {
         let number = state.with { state -> Int? in
             guard let last = state.accounts.indices.last, !state.accounts[last].isFull else { return nil }
@@ -119,7 +121,7 @@ final class ChaosMail: Sendable {
             state.with { $0.accounts[number].limited[direction, default: 0] += 1 }
             note("452")
         case .refused(let text) where text.hasPrefix("4"): note(String(text.prefix(3)))
-        case .refused(let text): Issue.record("a \(direction) was refused for good: \(text.prefix(60))")
+        case .refused(let text): Issue.record("a \(direction) was refused permanently: \(text.prefix(60))")
         case .discarded: Issue.record("a \(direction) was taken and dropped")
         case .lost: note("lost")
         }
@@ -127,7 +129,7 @@ final class ChaosMail: Sendable {
 
     private func note(_ answer: String) { state.with { $0.answers[answer, default: 0] += 1 } }
 
-    /// What is wrong with a forward that Postfix would deliver; nil where nothing is. Names no address.
+    /// The fault of a forward that Postfix would deliver; nil if there is none. Names no address.
     private static func faultOfForward(_ message: MessageState, _ account: Account) -> String? {
         if message.recipients != ["<\(account.inbox)>"] { return "goes elsewhere" }
         if !message.mailFrom.hasSuffix("@relay.example>") { return "its bounces go elsewhere" }
@@ -155,7 +157,8 @@ final class ChaosMail: Sendable {
 
     // MARK: Sign-ups
 
-    /// A user, and a relay address for them. What fails is tried again under the same name.
+    /// Signs up a user and requests a relay address. After a failure it tries again under the same
+    /// name.
     private func signUp(_ round: Int) {
         let begun = state.with { state -> (user: String, isNew: Bool)? in
             guard !state.isSigningUp, state.accounts.last?.isFull != false else { return nil }
@@ -187,7 +190,7 @@ final class ChaosMail: Sendable {
             try HTTPClient.post(port: port, path: path, bearer: key, body: body, timeout: 12)
         }
         let made = try post("/v1/users", #"{"user":"\#(user)","inbox":"\#(user)@home.example","is_verified":true}"#)
-        // Of one that was not answered nobody knows.
+        // If a request got no answer, its result is not known.
         guard made.status == 201 || (made.status == 409 && !isNew) else { return nil }
         let issued = try post("/v1/users/\(user)/addresses", #"{"team":"juice","client_id":"com.juice"}"#)
         guard issued.status == 200 || issued.status == 201 else { return nil }
@@ -196,16 +199,16 @@ final class ChaosMail: Sendable {
 
     // MARK: Afterwards
 
-    /// Every user who was told of an address has it, with their inbox; and nobody had more mail than their limits and what hosts
-    /// may be ahead of each other by.
+    /// Every user who received an address has it, with the right inbox. No user got more mail than
+    /// the limits and the amount by which hosts may be ahead of each other.
     func check(hosts count: Int, from begun: Date, to end: Date) throws {
         let accounts = state.with { $0.accounts }
         #expect(accounts.contains { $0.taken[.forward, default: 0] > 0 }, "no forward was taken")
         #expect(accounts.contains { $0.taken[.reply, default: 0] > 0 }, "no reply was taken")
-        // A clock that is off by an hour counts for another day around midnight.
+        // Around midnight, a clock that is off by an hour counts for another day.
         let days = Int(end.timeIntervalSince1970 + 3_700) / 86_400 - Int(begun.timeIntervalSince1970 - 3_700) / 86_400 + 1
         for account in accounts {
-            // What a killed host had not written yet is gone with it.
+            // Counts that a killed host had not written are lost.
             let ahead = (count - 1 + account.killsAfter - account.killsBefore) * (limit / 16)
             for (direction, taken) in account.taken {
                 #expect(taken <= days * (limit + ahead), "\(account.user): \(taken) times \(direction)")

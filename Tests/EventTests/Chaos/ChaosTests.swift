@@ -1,4 +1,5 @@
-// Everything that may happen to hosts, clocks, store and receiver, under mail, HTTP and commands: nothing acknowledged is lost.
+// All failures of hosts, clocks, store and receiver, under mail, HTTP and commands: nothing
+// acknowledged is lost.
 
 import Accounts
 import Foundation
@@ -9,7 +10,7 @@ import Testing
 
 @Suite(.blocking, .enabled(if: EventHosts.hasCompiler, "there is no C compiler"))
 struct ChaosTests {
-    /// `make chaos` sets more.
+    /// `make chaos` sets a longer time.
     private static let seconds = ProcessInfo.processInfo.environment["POSTERN_CHAOS_SECONDS"].flatMap { Double($0) } ?? 8
     private static let isShort = seconds < 60
     private static let manyConnections = 100
@@ -64,7 +65,7 @@ struct ChaosTests {
                 try make(trouble, serving, hosts, server, &random)
                 happened["\(trouble)", default: 0] += 1
             }
-            // On a busy machine the short form's seconds may be over before anything was answered.
+            // On a busy machine the seconds of the short form may end before the first answer.
             try wait("a decision, a forward and a reply", atMost: 2 * standardTimeout) {
                 asker.hasDecided && mail.wasTaken(.forward) && mail.wasTaken(.reply)
             }
@@ -74,8 +75,8 @@ struct ChaosTests {
         hosts.receiver.rule { _, _ in .status(200) }
         if let server { try server.psql("ALTER USER relay CONNECTION LIMIT \(Self.manyConnections)") }
         if !Self.isShort {
-            // Whatever became of the others, one that nothing happens to comes to its end, and all can be read with the keys that
-            // are left.
+            // Independent of the earlier rotations, an undisturbed one finishes, and the remaining
+            // keys can read everything.
             let rotated = try hosts.run(["keys", "file", "rotate", "--wait", "60"])
             #expect(rotated.status == 0, "\(rotated.output)")
         }
@@ -95,7 +96,7 @@ struct ChaosTests {
 
     private enum Trouble { case hang, connections, lock, kill, slow, jump, refuse }
 
-    /// Something happens, and is over.
+    /// Causes one trouble, and ends it.
     private func make(
         _ trouble: Trouble, _ serving: ServingHosts, _ hosts: EventHosts, _ server: PostgresServer?,
         _ random: inout SystemRandomNumberGenerator
@@ -112,13 +113,14 @@ struct ChaosTests {
             serving.signal(host, SIGCONT)
         case .kill: try serving.kill(host, ahead: Int.random(in: -20...20, using: &random))
         case .connections:
-            // Fewer than there are: what ends is not made again.
+            // Fewer than are open now, so ended connections cannot all be opened again.
             try server?.psql("ALTER USER relay CONNECTION LIMIT \(Int.random(in: 2...12, using: &random))")
             try server?.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'relay' AND random() < 0.5")
             wait(1...3)
             try server?.psql("ALTER USER relay CONNECTION LIMIT \(Self.manyConnections)")
         case .lock:
-            // A process that writes for long; where another one does, it waits for its turn, and gives up.
+            // A process that writes for long. If another one does, it waits for its turn, and gives
+            // up.
             _ = try? hosts.store.database.write(.relaxed) { _ in wait(1...4) }
         case .slow:
             hosts.receiver.rule { _, count in count.isMultiple(of: 7) ? .hang : .status(200) }

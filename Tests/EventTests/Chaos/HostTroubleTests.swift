@@ -36,7 +36,7 @@ struct HostTroubleTests {
         }
     }
 
-    /// Its last word was of the future, so that rotations waited for it for an hour.
+    /// The last report of a killed host may have a future time; a rotation must not wait for it.
     @Test(.timeLimit(.minutes(20))) func keyRotation_killedHostWithClockAhead_doesNotWait() async throws {
         try await with(EventHosts(nil, users: 1)) { hosts in
             let host = try hosts.serve("mx1", environment: hosts.clock(ahead: 3600))
@@ -48,7 +48,7 @@ struct HostTroubleTests {
         }
     }
 
-    /// It counted as gone, and keys were replaced that it went on using.
+    /// A host with a slow clock must not count as ended, because it still uses the old keys.
     @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"), .timeLimit(.minutes(20)))
     func keyRotation_hostClockBehind_waitsForIt() async throws {
         try await with(EventHosts(PostgresServer.shared, users: 1)) { hosts in
@@ -61,7 +61,7 @@ struct HostTroubleTests {
         }
     }
 
-    /// Times that were noted an hour ahead count for nothing once the clock is right again.
+    /// Times that were recorded an hour ahead must not count after the clock is right again.
     @Test(.timeLimit(.minutes(20))) func host_clockJumpsAnHour_keepsDelivering() async throws {
         try await with(EventHosts(nil, users: 4)) { hosts in
             let serving = ServingHosts(hosts, count: 1, settings: ["limits.messages_per_day": "1000000"])
@@ -71,7 +71,7 @@ struct HostTroubleTests {
             var rounds = 0
             for ahead in [3600, -3600] {
                 try serving.setClock(0, ahead: ahead)
-                // A delivery that fails is tried again later, by a clock that is another one by then.
+                // A failed delivery is tried again later, by a clock that has changed by then.
                 hosts.receiver.rule { _, _ in .status(503) }
                 let requests = hosts.receiver.requests.count
                 try hosts.toggleAll(rounds: 1, from: rounds)

@@ -45,7 +45,7 @@ import Testing
         for number in 0..<Self.changes {
             let change = Change(actor: "uid:0", now: Int64(Date().timeIntervalSince1970))
             try store.addresses.setForwarding(addresses[number % Self.users], on: (number / Self.users) % 2 == 1, change)
-            // Three times, with events under way.
+            // Three times, while events are in delivery.
             if [250, 500, 750].contains(number) {
                 process.signal(SIGKILL)
                 _ = try process.waitForExit()
@@ -54,7 +54,7 @@ import Testing
         }
         let events = try store.outbox.events(limit: 2 * Self.changes).reversed().map { $0 }
         #expect(events.count == Self.changes)
-        // The one that follows a killed one delivers what that one left.
+        // The process after a killed one delivers the events that it left.
         var (arrived, silentSince) = (0, ContinuousClock.now)
         while arrived < Self.changes, ContinuousClock.now - silentSince < .seconds(180) {
             try await Task.sleep(for: .milliseconds(50))
@@ -71,7 +71,7 @@ import Testing
         var seen: [String: ReceivedEvent] = [:]
         for event in taken {
             if let known = seen[event.jti] {
-                // A repetition says the same.
+                // A repetition has the same content.
                 #expect(known.type == event.type)
                 #expect(known.sub == event.sub)
                 #expect(known.eventTime == event.eventTime)

@@ -1,11 +1,12 @@
-// Hosts that are killed and started again, with clocks that a test sets, and threads that load them.
+// Hosts that are killed and started again, with clocks that a test sets, and threads that put load
+// on them.
 
 import Foundation
 import PostfixHarness
 import Synchronization
 import Testing
 
-/// The hosts mx1, mx2 …, each of which may be another process by now.
+/// The hosts mx1, mx2 …. The process of each may change.
 final class ServingHosts: Sendable {
     private struct Host {
         let process: ManagedProcess
@@ -44,11 +45,11 @@ final class ServingHosts: Sendable {
         return Host(process: process, port: try #require(port), clock: clock)
     }
 
-    /// Where they take HTTP.
+    /// The ports of their HTTP APIs.
     var ports: [UInt16] { running.with { $0.map(\.port) } }
-    /// Where their filters listen.
+    /// The sockets of their milters.
     var sockets: [String] { (0..<count).map { hosts.socket(name($0)) } }
-    /// How many were killed so far.
+    /// The number of kills so far.
     var kills: Int { killed.with { $0 } }
 
     func process(_ host: Int) -> ManagedProcess { running.with { $0[host].process } }
@@ -65,10 +66,10 @@ final class ServingHosts: Sendable {
         running.with { $0[host] = other }
     }
 
-    /// What `/readyz` of a host says; nil where it does not answer.
+    /// The status of a host's `/readyz`; nil if it does not answer.
     func readiness(_ host: Int) -> Int? { try? HTTPClient.get(port: ports[host], path: "/readyz", timeout: 10).status }
 
-    /// Waits until `/readyz` of every host says this.
+    /// Waits until `/readyz` of every host has this status.
     func wait(until status: Int) throws {
         let end = Date(timeIntervalSinceNow: standardTimeout)
         while !(0..<count).allSatisfy({ readiness($0) == status }) {
@@ -78,7 +79,7 @@ final class ServingHosts: Sendable {
     }
 }
 
-/// Threads that do something again and again.
+/// Threads that repeat an action.
 final class Load: Sendable {
     private let isOver = Atomic(false)
     private let group = DispatchGroup()

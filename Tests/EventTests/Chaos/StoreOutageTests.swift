@@ -1,5 +1,5 @@
-// What serve does when the place of its store fails: a server that is gone, a disk that is full, a file system that becomes
-// read-only.
+// The behaviour of serve when its store fails: a server that is gone, a full disk, a file system
+// that becomes read-only.
 
 import Accounts
 import Foundation
@@ -14,7 +14,7 @@ import Testing
 struct StoreOutageTests {
     private static let noLimit = ["limits.messages_per_day": "1000000"]
 
-    /// Runs a test on hosts of its own, which are under the load of changes and mail.
+    /// Runs a test on separate hosts, under the load of changes and mail.
     private func underLoad(
         _ hosts: EventHosts, count: Int, _ body: (ServingHosts, Changes, ChaosMail) throws -> Void
     ) async throws {
@@ -53,7 +53,7 @@ struct StoreOutageTests {
     func hosts_databaseServerGone_waitForStandby() async throws {
         let primary = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let standby = try PostgresServer(standbyOf: primary)
-        // What is acknowledged is on both.
+        // Acknowledged changes are on both servers.
         try primary.psql("ALTER SYSTEM SET synchronous_standby_names = '*'")
         try primary.psql("SELECT pg_reload_conf()")
         let hosts = try await EventHosts(primary, users: Changes.users, standby: standby)
@@ -64,7 +64,7 @@ struct StoreOutageTests {
             try serving.wait(until: 503)
             let (changed, taken, deferred) = (changes.count, mail.taken, mail.answers("45"))
             try wait("more mail is put off", atMost: 2 * standardTimeout) { mail.answers("45") >= deferred + 10 }
-            // The one that answers takes no writes; nothing is said to be done.
+            // The server that answers accepts no writes; nothing is acknowledged.
             #expect(changes.count == changed && mail.taken == taken)
             try standby.psql("SELECT pg_promote()")
             try serving.wait(until: 200)
@@ -72,7 +72,7 @@ struct StoreOutageTests {
         }
     }
 
-    /// Whether this user may mount a file system of its own, made from an image.
+    /// Whether this user may mount a file system from an image.
     private static let mayMount: Bool = {
         guard geteuid() == 0, let disk = try? Disk(image: true) else { return false }
         return disk.remove()
@@ -86,7 +86,8 @@ struct StoreOutageTests {
         defer { disk.remove() }
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         defer { server.stop() }
-        // Its log stays where there is room: without it the server could not even say that a change failed.
+        // The server's log is on another disk: without space for it, the server could not even
+        // report that a change failed.
         let place = disk.folder + "/tables"
         try ManagedProcess.run("/bin/sh", ["-c", "mkdir '\(place)' && chown postgres '\(place)'"])
         try server.psql("CREATE TABLESPACE small LOCATION '\(place)'")
@@ -98,7 +99,7 @@ struct StoreOutageTests {
             for size in ["1M", "4k", "1"] {
                 _ = try ManagedProcess.run("/bin/sh", ["-c", "dd if=/dev/zero bs=\(size) >> '\(filler)' 2>/dev/null; true"])
             }
-            // What fits into the pages that there are is still taken.
+            // Changes that fit into the existing pages are still accepted.
             try wait("the disk is full", atMost: 2 * standardTimeout) { changes.failures > 3 }
             #expect(serving.sockets.indices.allSatisfy { serving.process($0).isRunning })
             try FileManager.default.removeItem(atPath: filler)
@@ -143,7 +144,7 @@ struct StoreOutageTests {
         }
         let taken = mail.taken
         #expect(taken > 10)
-        // As the kernel does it when the disk fails.
+        // As the kernel does when the disk fails.
         try #require(try ManagedProcess.run("/bin/mount", ["-o", "remount,abort", disk.folder]).status == 0)
         #expect(change() == 503)
         try serving.wait(until: 503)
@@ -152,7 +153,7 @@ struct StoreOutageTests {
             mail.send(round)
         }
         #expect(serving.process(0).isRunning, "\(serving.process(0).lines.suffix(5))")
-        // What lies on the disk is what was acknowledged.
+        // The disk contains the acknowledged changes.
         let copy = try disk.copy()
         defer { copy.remove() }
         let installation = try Installation.open(
@@ -164,12 +165,12 @@ struct StoreOutageTests {
     }
 }
 
-/// A file system of a test's own.
+/// A file system for one test.
 private final class Disk {
     let folder: String
     private let image: String?
 
-    /// - Parameter image: whether it lies on a disk that can fail (ext4 in a file), or in memory.
+    /// - Parameter image: whether it is on a disk that can fail (ext4 in a file), or in memory.
     convenience init(image: Bool) throws {
         let base = NSTemporaryDirectory() + "postern-disk-" + UUID().uuidString.prefix(8)
         if image {
@@ -191,7 +192,7 @@ private final class Disk {
         }
     }
 
-    /// What is on the disk now, as it is found after a start of the machine.
+    /// The present content of the disk, as after a start of the machine.
     func copy() throws -> Disk {
         guard let image else { throw HarnessError("this one lies in memory") }
         let base = folder + "-copy"

@@ -1,4 +1,4 @@
-// docs/ARCHITECTURE.md and docs/decisions name what is there: types, functions, tables, tests and files.
+// docs/ARCHITECTURE.md and docs/decisions name existing types, functions, tables, tests and files.
 
 import Foundation
 import PosternConfiguration
@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    /// Whether a name in backquotes is that of something that is there.
+    /// Whether a name in backquotes exists.
     private static func isThere(_ name: String) -> Bool {
         let declared = SourceDeclarations.all
         if let call = name.wholeMatch(of: #/([A-Z]\w*)\.(\w+)\(\)/#) {
@@ -32,7 +32,7 @@ import Testing
             || declared.columns.values.contains { $0.contains(name) }
     }
 
-    /// `postern` alone, or a command of it.
+    /// `postern` alone, or one of its commands.
     private static func isProgram(_ words: String) -> Bool {
         let command = words.split(separator: " ").dropFirst().joined(separator: "-")
         return command.isEmpty || exists("Tests/PosternTests/Snapshots/help-\(command).txt")
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// The picture of processes and threads has text of its own.
+    /// The picture of processes and threads contains text too.
     @Test func architecture_picture_namesWhatIsThere() throws {
         let picture = DocumentPages.text(DocumentPages.docs.appendingPathComponent("pictures/processes.svg"))
         let words = picture.matches(of: #/>([^<>]+)</text>/#).flatMap { $0.1.split { !$0.isLetter } }
@@ -109,7 +109,8 @@ import Testing
         #expect(lines.last?.wholeMatch(of: #/\d{4}-\d\d-\d\d/#) != nil)
     }
 
-    /// Types by their form, calls, and files; other words in backquotes may be of a message or a protocol.
+    /// Types by their form, calls, and files. Other words in backquotes may be from a message or a
+    /// protocol.
     @Test(arguments: decisions) func decision_typesAndFiles_areThere(_ page: URL) {
         for name in DocumentPages.quoted(DocumentPages.lines(page)[...]) {
             if name.hasSuffix(".swift") {

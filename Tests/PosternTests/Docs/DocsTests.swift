@@ -1,4 +1,4 @@
-// Every shell block of README and docs runs as it stands, on a copy of this machine.
+// Every shell block of README and docs runs unchanged, on a copy of this machine.
 
 import Foundation
 import PostfixHarness
@@ -12,7 +12,7 @@ private let mayCopyTheMachine =
 struct DocsTests {
     private static let here = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
-    /// A fenced block, and where it is.
+    /// A fenced block and its place.
     struct Block: CustomTestStringConvertible, Sendable {
         let page: String
         let line: Int

@@ -1,4 +1,4 @@
-// The pages of README and docs, as tests read them.
+// The pages of README and docs, for tests.
 
 import Foundation
 
@@ -14,7 +14,7 @@ enum DocumentPages {
         return names.filter { $0.hasSuffix(".md") }.sorted().map(folder.appendingPathComponent)
     }
 
-    /// Pages that a reader may begin with, those of `docs`, and the decisions.
+    /// The pages with which a reader may begin, those of `docs`, and the decisions.
     static let all: [URL] = {
         let top = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "Tests/PostfixTests/README.md"]
         return top.map(root.appendingPathComponent) + pages(of: docs) + pages(of: decisions)
@@ -29,7 +29,7 @@ enum DocumentPages {
         return lines
     }
 
-    /// The lines from the one after a heading to the next heading of the same level.
+    /// The lines from a heading to the next heading of the same level.
     static func section(_ heading: String, of page: URL) -> ArraySlice<Substring> {
         let lines = lines(page)
         guard let start = lines.firstIndex(where: { $0.utf8.elementsEqual(heading.utf8) }) else { return [] }
@@ -39,7 +39,7 @@ enum DocumentPages {
         return rest.prefix { !$0.hasPrefix(mark) }
     }
 
-    /// The cells of the rows of a table, without its head.
+    /// The cells of the rows of a table, without its header.
     static func rows(_ lines: ArraySlice<Substring>) -> [[String]] {
         lines.filter { $0.hasPrefix("| ") }.dropFirst().map { line in
             line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
@@ -58,7 +58,7 @@ enum DocumentPages {
         return words
     }
 
-    /// Where a heading can be linked to, as GitHub makes it.
+    /// The anchors of headings, as GitHub makes them.
     static func anchors(_ page: URL) -> Set<String> {
         let headings = text(page).split(separator: "\n").filter { $0.hasPrefix("#") }.map { $0.drop { $0 == "#" } }
         return Set(

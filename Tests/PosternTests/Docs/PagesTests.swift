@@ -1,4 +1,4 @@
-// What holds for every page of README and docs: links, length, and for whom it is.
+// Rules for every page of README and docs: links, length, and a statement of its readers.
 
 import Foundation
 import PosternConfiguration
@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    /// A page is for one task, and is read in one go.
+    /// A page is about one task, and short enough to read at once.
     @Test(arguments: DocumentPages.pages(of: DocumentPages.docs)) func page_ofDocs_isShortAndSaysForWhomItIs(_ page: URL) throws {
         let lines = DocumentPages.lines(page)
         #expect(lines.count <= 400)
@@ -32,7 +32,7 @@ import Testing
 
     private static let limits = DocumentPages.docs.appendingPathComponent("LIMITS.md")
 
-    /// What a number or a time in words may be declared as.
+    /// The possible constants for a number or a time in words.
     private static func number(_ shown: String) -> [Int] {
         let words = shown.split(separator: " ")
         guard let first = words.first, let number = Int(first.replacing(",", with: "")) else { return [] }
@@ -42,7 +42,7 @@ import Testing
         return words[1] == "days" ? [number * unit, number] : [number * unit]
     }
 
-    /// A limit that is fixed is given once, beside the constant that holds it.
+    /// A fixed limit is defined once, in its constant.
     @Test func limits_fixed_areThoseOfTheirConstants() throws {
         let rows = DocumentPages.rows(DocumentPages.lines(Self.limits)[...]).filter { $0.count >= 3 }
         let fixed = rows.compactMap { row in
@@ -51,7 +51,7 @@ import Testing
         #expect(fixed.count >= 40)
         for (shown, type, constant) in fixed {
             let number = Self.number(shown)
-            // A number of days may be declared as one.
+            // A number of days may be declared as a number.
             #expect(
                 number.contains { $0 == SourceDeclarations.all.number(constant, of: type) }, "\(type).\(constant): \(shown)")
         }

@@ -1,8 +1,8 @@
-// What the sources declare, for tests of pages that name it.
+// The declarations of the sources, for tests of pages that name them.
 
 import Foundation
 
-/// What the sources declare.
+/// The declarations of the sources.
 struct SourceDeclarations {
     /// The files that declare or extend a type.
     private var files: [String: Set<Int>] = [:]
@@ -41,7 +41,8 @@ struct SourceDeclarations {
         names = functions.reduce(into: Set()) { $0.formUnion($1) }
     }
 
-    /// Reads what follows each word that declares something. Comments and texts are read too, which does not matter here.
+    /// Reads the name after each declaring word. Comments and texts are read too, which does not
+    /// matter here.
     private mutating func readDeclarations(_ text: String) {
         let file = functions.count
         var (calls, members): (Set<String>, Set<String>) = ([], [])
@@ -90,7 +91,8 @@ struct SourceDeclarations {
         files[type]?.contains { functions[$0].contains(function) } ?? false
     }
 
-    /// The number that a member is declared with, as in `static let most: Int64 = 20 * 60`; nil if there is none.
+    /// The number of a member's declaration, for example `static let most: Int64 = 20 * 60`; nil if
+    /// there is none.
     func number(_ member: String, of type: String) -> Int? {
         let declared = #/(?:let|var) (\w+)(?:: \w+)? (?:= |\{ )([0-9_]+)(?: (<<|\*) ([0-9_]+))?/#
         for file in files[type] ?? [] where values[file].contains(member) {
@@ -109,7 +111,7 @@ struct SourceDeclarations {
 }
 
 extension UInt8 {
-    /// Whether it is of a name in Swift as we write them.
+    /// Whether the character can be in one of our Swift names.
     fileprivate var isWord: Bool {
         switch self {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),

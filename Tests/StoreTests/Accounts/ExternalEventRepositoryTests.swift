@@ -1,4 +1,5 @@
-// Events of other issuers: once each, never overtaken by an older one, and never about our own forwarding.
+// Events of other issuers: applied once, never replaced by an older one, and never about our own
+// forwarding.
 
 import Accounts
 import InternetMessage
@@ -57,9 +58,9 @@ import Testing
         #expect(
             try test.store.counters.count(account: account, kind: .forwardingToggled, day: Day.number(Self.authorized + 3600))
                 == 2)
-        // The other kind has its own order.
+        // Each kind of event has its own order.
         #expect(try Self.apply(test, .consentRevoked, "c1", after: 15) == .taken)
-        // No one is notified: the team heard it from the issuer, or could have.
+        // No endpoint is notified, because the issuer notifies the team.
         #expect(try test.store.outbox.events().isEmpty)
     }
 
@@ -92,7 +93,7 @@ import Testing
         #expect(try Self.apply(test, .consentRevoked, "x3", after: 60, subject: "002.xyz") == .unknownSubject)
         #expect(try LifecycleTests.state(test, sub) == .authorized)
         expectRefusal(.notFound) { _ = try Self.apply(test, .consentRevoked, "x4", after: 60, app: "com.unknown") }
-        // What was refused was not taken: it may come again.
+        // A refused event was not applied, so it may come again.
         expectRefusal(.notFound) { _ = try Self.apply(test, .consentRevoked, "x4", after: 60, app: "com.unknown") }
         #expect(try test.store.externalEvents.deleteExpired(now: Self.authorized + 8 * 86_400) == 0)
         #expect(try test.store.externalEvents.deleteExpired(now: Self.authorized + 10 * 86_400) == 3)

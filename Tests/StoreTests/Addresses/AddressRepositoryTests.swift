@@ -1,4 +1,4 @@
-// Relay addresses: one for each user and team, the same when asked again.
+// Relay addresses: one for each user and team, the same at each request.
 
 import Accounts
 import InternetMessage

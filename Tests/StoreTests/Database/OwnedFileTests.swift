@@ -1,4 +1,4 @@
-// Files that root makes in another user's folder, and links that are there.
+// Files that root creates in another user's folder, and links in that folder.
 
 import Database
 import Foundation
@@ -11,7 +11,7 @@ struct OwnedFileTests {
     private static let user: uid_t = 23_456
     private static let group: gid_t = 23_457
 
-    /// A folder of that user; removed with it.
+    /// A folder of that user, deleted with this object.
     private final class Folder {
         let path = NSTemporaryDirectory() + "postern-owned-" + UUID().uuidString
 

@@ -1,11 +1,12 @@
-// One pattern of failure: both engines say the same of the same trouble, and nothing of a transaction that failed remains.
+// The same failures on both engines: the same code for the same cause, and no change of a failed
+// transaction remains.
 
 import Database
 import TestSupport
 import Testing
 
 @Suite(.blocking) struct StoreFailureTests {
-    /// What went wrong, and what every engine must call it.
+    /// A failure, and the code that every engine must report.
     struct Trouble: Sendable, CustomTestStringConvertible {
         let code: StoreFailure.Code
         let sql: String
@@ -42,7 +43,8 @@ import Testing
         #expect(try test.database.value("SELECT COUNT(*) FROM teams", Int.self) == before)
     }
 
-    /// SQLite called it a fault of the statement, which is never asked again.
+    /// A closed database is a temporary failure. A failure of the statement would be permanent and
+    /// not retried.
     @Test(arguments: Engine.all) func storeFailure_databaseClosed_isTemporary(_ engine: Engine) throws {
         let folder = try TemporaryFolder()
         let database = try engine.open(folder.url)

@@ -1,4 +1,5 @@
-// Declarations put in force, on both engines: all or nothing, once, and as one change in the audit.
+// Declarations applied on both engines: completely or not at all, once, and as one change in the
+// audit.
 
 import Accounts
 import Administration
@@ -58,7 +59,8 @@ import Testing
         return plan
     }
 
-    /// An export had it as the administrator's: put back from the file it served for ever, whoever had the domain by then.
+    /// A source that the team proved must not be exported as the administrator's. After a restore
+    /// it would stay active without proof, even if the domain had another owner.
     @Test(arguments: Engine.all) func declaration_sourceProvedByTeam_isNotExported(_ engine: Engine) throws {
         let test = try Self.world(engine)
         let (store, claims) = (test.store, test.store.sourceClaims)
@@ -93,7 +95,7 @@ import Testing
         #expect(endpoint.allowsPrivate && endpoint.dialect == .apple2025)
         #expect(try store.teams.team("juice").name == "Juice and More")
 
-        // One change: a line for the whole, and the lines of its parts under its name.
+        // One change: a line for the whole, and the lines of its parts, which name it.
         let lines = try store.audit.entries().dropLast(before)
         let head = try #require(lines.last)
         #expect(head.action == "declaration.apply" && head.detail == "15 added, 1 changed, 0 removed")
@@ -107,7 +109,7 @@ import Testing
         let present = try test.store.presentState()
         let text = DeclarationWriter.text(present)
         #expect(try Self.apply(text, test, prunes: true).changes.isEmpty)
-        // Somewhere else it makes the same.
+        // In another store the export creates the same state.
         let other = try Self.world(engine)
         try Self.apply(text, other, prunes: true)
         #expect(try DeclarationWriter.text(other.store.presentState()) == text)
@@ -116,7 +118,7 @@ import Testing
     @Test(arguments: Engine.all) func declaration_refusedAtItsEnd_leavesNothing(_ engine: Engine) throws {
         let test = try Self.world(engine)
         let before = try (test.store.presentState(), test.store.audit.entries().count)
-        // The app gets a secret, so that the last but one step is refused.
+        // The app gets a secret, so that the step before the last is refused.
         try Self.apply("teams: {juice: {apps: {com.juice: {}}}}", test)
         _ = try test.store.openIDClients.issueSecret(team: "juice", clientID: "com.juice", TestStore.change)
         let (present, lines) = try (test.store.presentState(), test.store.audit.entries().count)
@@ -160,7 +162,7 @@ import Testing
         #expect(try Self.apply(kept, test, prunes: true).changes.isEmpty)
     }
 
-    /// A source and its pairing with an envelope domain are two things: removing one leaves the other.
+    /// A source and its pairing with an envelope domain are separate: removing one keeps the other.
     @Test(arguments: Engine.all) func declaration_sourceWithEnvelope_isSeparate(_ engine: Engine) throws {
         let test = try Self.world(engine)
         try Self.apply("teams: {juice: {sources: [a.example, {source: a.example, envelope: b.example}]}}", test)
@@ -168,7 +170,7 @@ import Testing
         #expect(try test.store.sources.sources(team: "juice").map(\.envelopeDomain) == ["b.example"])
     }
 
-    /// It removed the endpoint of the team's apps.
+    /// Removing the mail endpoint must not remove the endpoint of the team's apps.
     @Test(arguments: Engine.all) func declaration_mailEndpoint_isSeparateFromApps(_ engine: Engine) throws {
         let test = try Self.world(engine)
         try Self.apply("teams: {juice: {endpoint: https://juice.example/mail}}", test)
@@ -189,7 +191,7 @@ import Testing
         expectRefusal(.unmet) { try Self.apply("teams: {juice: {}}", test, prunes: true) }
         #expect(try test.store.teams.dependents("pear").addresses == 1)
         #expect(try Self.apply("teams: {juice: {}}", test, prunes: true, yes: true).count(.remove) == 1)
-        // Of the installation's users nothing is in a declaration.
+        // A declaration contains nothing about users.
         let text = DeclarationWriter.text(try test.store.presentState())
         #expect(!text.contains("jane") && !text.contains("home.example"))
     }
@@ -209,7 +211,7 @@ import Testing
         #expect(added.sorted() == [0, 0, 0, 15])
     }
 
-    /// No secret of an app, no key and no hash of one comes out.
+    /// An export contains no app secret, no key and no hash of one.
     @Test(arguments: Engine.all) func declaration_secretsAndKeys_areNotExported(_ engine: Engine) throws {
         let test = try Self.world(engine)
         try Self.apply(Self.all, test)

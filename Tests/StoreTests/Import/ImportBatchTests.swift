@@ -1,4 +1,4 @@
-// Rows that are imported together become what they become one by one.
+// Rows that are imported together give the same result as rows imported one by one.
 
 import Accounts
 import Administration
@@ -8,12 +8,12 @@ import Testing
 import TestSupport
 
 @Suite(.blocking) struct ImportBatchTests {
-    /// Rows in which users, inboxes, subjects and addresses come again, and some of which are not to be taken.
+    /// Rows with repeated users, inboxes, subjects and addresses, of which some must be refused.
     private static func rows(_ seed: UInt64, _ count: Int) throws -> [ImportRow] {
         var random = SeededGenerator(seed: seed)
         func number(_ limit: Int) -> Int { Int.random(in: 0..<limit, using: &random) }
         return try (0..<count).map { row in
-            // Most are of their own, as in a real file.
+            // Most rows share nothing with others, as in a real file.
             let isAlone = number(3) > 0
             let key = isAlone ? "r\(row)" : "k\(number(8))"
             let other = isAlone ? "r\(row)" : "k\(number(8))"
@@ -25,7 +25,7 @@ import TestSupport
                 team: number(9) == 0 ? "nobody" : "juice", app: app, sub: sub, address: address, isForwardingOn: number(3) > 0,
                 sharesName: number(2) == 0, realUserStatus: status, since: number(2) == 0 ? nil : TestStore.now - 5)
             let isReplyOnly = number(9) == 0
-            // A row that says both is refused when it is read.
+            // A row with both is refused when it is read.
             let inbox = ImportRow.Inbox(
                 address: try TestStore.inbox("\(other)@\(number(20) == 0 ? "relay" : "home").example"),
                 isVerified: number(2) == 0,
@@ -39,7 +39,7 @@ import TestSupport
     private static func store(_ engine: Engine) throws -> TestStore {
         let test = try TestStore(engine)
         _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, TestStore.change)
-        // A name that ended, and a user who was there.
+        // A retired name, and an existing user.
         let first = ImportRow(
             user: "before", name: nil,
             inbox: ImportRow.Inbox(
@@ -51,7 +51,7 @@ import TestSupport
         return test
     }
 
-    /// What is stored, but for numbers and what is random.
+    /// The stored content, without numbers and random values.
     private static func contents(_ test: TestStore) throws -> [String] {
         let queries = [
             """
@@ -106,7 +106,7 @@ import TestSupport
         }
     }
 
-    /// Every row took some twenty round trips.
+    /// Without batches, every row would need some twenty round trips.
     @Test(arguments: Engine.all) func importBatch_newRows_takeFewStatements(_ engine: Engine) throws {
         let test = try Self.store(engine)
         let recorder = RecordingDatabase(test.database)
@@ -124,10 +124,10 @@ import TestSupport
         #expect(recorder.changes(" ").count < 60, "\(recorder.changes(" ").count) statements")
     }
 
-    /// How many rows are taken; more than `make test` takes are for measuring.
+    /// The number of rows to import; a higher number than in `make test` is for measurements.
     private static let count = ProcessInfo.processInfo.environment["POSTERN_IMPORT"].flatMap { Int($0) } ?? 900
 
-    /// Rows go in while users sign up, and all of them are there.
+    /// Rows are imported while users sign up, and all of them are in the store afterwards.
     @Test(arguments: Engine.all) func importBatch_duringSignUps_isComplete(_ engine: Engine) async throws {
         let test = try Self.store(engine)
         let store = test.store

@@ -1,4 +1,4 @@
-// Import in the store: whole rows or none of them, nothing twice, and rehearsals of which nothing remains.
+// Import into the store: whole rows or nothing, nothing twice, and rehearsals that leave no change.
 
 import Database
 import Accounts
@@ -28,7 +28,7 @@ import Testing
         let test = try TestStore(engine)
         let rows = [
             try row("u1", inbox: "u1@home.example", team: "juice"),
-            // The user and the inbox would be new; the team is not there.
+            // The user and the inbox would be new; the team does not exist.
             try row("u2", inbox: "u2@home.example", team: "milk"),
             try row("u3", inbox: "u1@home.example"),
             try row("u4", inbox: "u4@home.example", team: "juice", sub: "001.a", address: "abcdefghij@relay.example"),

@@ -1,4 +1,4 @@
-// Permanent failures of inboxes, and what suspends forwarding and ends it.
+// Permanent failures of inboxes: the suspension of forwarding, and its end.
 
 import Accounts
 import InternetMessage
@@ -27,7 +27,8 @@ import Testing
             try test.store.counters.add([DailyCounter(accountNumber: account, day: day, kind: .forwarded, count: count)])
         }
 
-        /// A failure of a message with this nonce; 3 of them, half of what was forwarded, suspend.
+        /// A failure of a message with this nonce; three of them, half of the forwarded messages,
+        /// suspend forwarding.
         func fail(_ nonce: UInt8, sentDay: Int64 = TestStore.today, now: Int64 = TestStore.now) throws -> FailureRecord {
             try test.store.bounces.record(
                 TestStore.failure(UInt64(nonce), sentDay: sentDay, now: now), of: TestStore.number(account),
@@ -74,10 +75,10 @@ import Testing
         #expect(try store.bounces.standing(of: scene.inbox, days: 14, now: TestStore.now).failures == 0)
         let lines = try store.audit.entries().count
         _ = try scene.confirm()
-        #expect(try store.audit.entries().count == lines, "once more is no change")
+        #expect(try store.audit.entries().count == lines, "a repetition changes nothing")
     }
 
-    /// Inboxes with the hours after which forwarding to each was suspended, by these rules.
+    /// Inboxes with the hours after which forwarding to each was suspended, under these rules.
     private func suspend(_ engine: Engine, _ inboxes: [(address: String, hours: Int64)], rules: Int64) throws -> TestStore {
         let test = try TestStore(engine)
         for (index, inbox) in inboxes.enumerated() {
@@ -99,7 +100,7 @@ import Testing
             engine,
             [
                 ("a@outlook.com", 0), ("b@hotmail.com", 1), ("c@live.com", 5), ("d@outlook.com", 23), ("e@msn.com", 24),
-                // Another provider, and the same one much later.
+                // Another provider, and the same provider much later.
                 ("f@home.example", 2), ("g@outlook.com", 90),
             ], rules: 0)
         let later = TestStore.now + 100 * 3600
@@ -111,7 +112,7 @@ import Testing
         #expect(lines.map(\.subject) == ["provider:outlook.com"] && lines[0].actor == "relay")
         #expect(lines[0].detail.hasPrefix("5 inboxes"))
         #expect(try store.inboxes.returned(since: later + 1).isEmpty)
-        // Each suspension is looked at once.
+        // Each suspension is reviewed once.
         #expect(try store.inboxes.reviewSuspensions(rules: 1, providers: .standard, now: later).isEmpty)
     }
 
@@ -160,7 +161,7 @@ import Testing
         let later = Change(actor: "uid:0", now: TestStore.now + 86_400)
         try store.inboxes.makeDefault(user: "u1", .number(second.number), later)
         #expect(try !scene.isSuspended)
-        // Late bounces of what went to the first are not the fault of the second.
+        // Late bounces of mail to the first inbox do not count against the second.
         for nonce in 10...20 { #expect(try scene.fail(UInt8(nonce), now: later.now) == .recorded) }
         #expect(try !scene.isSuspended)
         #expect(try store.inboxes.inbox(user: "u1", .number(scene.inbox.number)).isSuspended, "the first stays as it was")

@@ -1,4 +1,4 @@
-// Verifications: by code and link; how often, for how long, and for whom.
+// Confirmations of inboxes by code and link: their limits, their lifetime and their users.
 
 import Accounts
 import InternetMessage
@@ -39,7 +39,7 @@ import Testing
         try confirm(test, " \(pending.code.prefix(3)) \(pending.code.suffix(3))")
         #expect(try isVerified(test))
         #expect(try test.store.audit.entries().first.map { "\($0.action) \($0.detail)" } == "inbox.confirm inbox 1 by code")
-        // What is verified is not verified again, and a code for it is no longer looked at.
+        // A confirmed inbox is not confirmed again, and a code for it is not checked.
         expectRefusal(.exists) { _ = try begin(test) }
         try confirm(test, wrong(pending.code))
     }
@@ -55,7 +55,7 @@ import Testing
         }
         expectRefusal(.unmet) { try confirm(test, pending.code) }
         #expect(try !isVerified(test))
-        // Another message, another code, new tries; the old code is worth nothing.
+        // Another message has another code and new tries; the old code is invalid.
         let second = try begin(test)
         if second.code != pending.code { expectRefusal(.invalid) { try confirm(test, pending.code) } }
         try confirm(test, second.code)
@@ -115,7 +115,7 @@ import Testing
     @Test(arguments: Engine.all) func verification_overMessageLimits_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("anna", inbox: "anna.b@gmail.com", isVerified: false)
-        // Spellings of one mailbox share its limit.
+        // All spellings of one mailbox share its limit.
         _ = try test.store.inboxes.add(
             user: "anna", TestStore.inbox("annab+x@googlemail.com"), isVerified: false, isReplyOnly: false, TestStore.change)
         _ = try begin(test)
@@ -133,7 +133,7 @@ import Testing
         try test.user("eve", inbox: "eve@home.example", isVerified: false)
         for user in ["bob", "eve"] { _ = try begin(test, user, inbox: 1) }
         expectRefusal(.limit) { _ = try begin(test, "eve", inbox: 1) }
-        // The hour slides.
+        // The hour is a sliding window.
         _ = try begin(test, at: TestStore.now + 3600)
     }
 
@@ -149,7 +149,7 @@ import Testing
         }
         _ = try begin(test, at: TestStore.now)
         _ = try begin(test, at: TestStore.now + 600)
-        // Until the oldest is an hour old, in whole minutes.
+        // The wait until the oldest is an hour old, in whole minutes.
         #expect(refusal(at: TestStore.now + 600).hasSuffix("try again in 50 minutes"), "\(refusal(at: TestStore.now + 600))")
         #expect(refusal(at: TestStore.now + 3_541).hasSuffix("try again in 1 minute"), "\(refusal(at: TestStore.now + 3_541))")
         #expect(refusal(at: TestStore.now + 3_600) == "taken")

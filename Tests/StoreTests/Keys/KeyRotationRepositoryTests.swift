@@ -1,4 +1,4 @@
-// Keys are replaced while values of both are in the database.
+// Key replacement while the database contains values of old and new keys.
 
 import Administration
 import Database
@@ -64,14 +64,14 @@ import Testing
         }
         store.keys.exchange(try Self.rotated(TestStore.keys()))
         try check()
-        // One batch: some are of the new keys now, some of the old ones.
+        // One batch: now some values have the new keys, and some the old ones.
         let step = try store.keyRotation.step(.start, limit: 3)
         #expect(step.changed == 3)
         let half = try store.keyRotation.step(try #require(try skipUsers(store)), limit: 3)
         #expect(half.changed == 3)
         #expect(try Set(store.keyRotation.usage().map(\.key)) == ["a", "b"])
         try check()
-        // No one gets an inbox twice for being looked for with another key.
+        // A search with another key must not allow the same inbox twice.
         expectRefusal(.exists) {
             _ = try store.inboxes.add(
                 user: "u8", TestStore.inbox("u8@home.example"), isVerified: false, isReplyOnly: false, TestStore.change)
@@ -85,7 +85,7 @@ import Testing
         #expect(try Self.pass(store) == 0)
         #expect(try Set(store.keyRotation.usage().map(\.key)) == ["b"])
         try check()
-        // Without the old keys.
+        // A ring without the old keys.
         let ring = store.keys.current.removing(.seal, id: "a").removing(.index, id: "a")
         #expect(ring.seal.versions.count == 1 && ring.index.versions.count == 1)
         let fresh = Store(database: test.database, keys: try KeyRing(fileText: ring.fileText), relayDomains: ["relay.example"])
@@ -94,7 +94,7 @@ import Testing
             #expect(try fresh.users.user("u\(number)").name == "Name \(number)")
         }
         try Store.checkKeys(ring, of: test.database)
-        // What is compared over years is found as before.
+        // Values that are compared over years are still found.
         let later = try test.database.read { try $0.rows("SELECT velocity_index, tombstone_index FROM inboxes ORDER BY id") }
             .map(\.values)
         #expect(Array(later.prefix(velocity.count)) == velocity)
@@ -132,7 +132,7 @@ import Testing
         expectRefusal(.unmet) { _ = try assert(counter: 3) }
         let facts = try store.devices.facts(device: id, app: app.appNumber, account: "jane", now: now)
         #expect(facts.isAttested && facts.assertions == 3 && facts.accounts == 1)
-        // What goes with its app: the store holds nothing of the device any more.
+        // The app's removal also deletes the device.
         try store.apps.remove(team: "juice", clientID: "com.juice", TestStore.change)
         #expect(try test.database.read { try $0.rows("SELECT id FROM devices") }.isEmpty)
     }
@@ -160,7 +160,7 @@ import Testing
         }
         #expect(error?.code == .temporary(.staleKeys))
         try test.user("after")
-        // It still reads what it can, until the old keys' values are gone.
+        // It still reads what it can, until the values of the old keys are converted.
         #expect(try stale.inboxes.userID(verified: TestStore.inbox("before@home.example")) == "before")
     }
 

@@ -1,4 +1,5 @@
-// Live lists on both engines: what is refused, what hosts see and when, replacing a list while it is read.
+// Live lists on both engines: refusals, the view of each host over time, and the replacement of a
+// list while it is read.
 
 import Accounts
 import CEL
@@ -50,11 +51,11 @@ import Testing
             #expect(contains(host, "198.51.100.7", bad) == false)
             #expect(contains(host, "2001:db8::1", bad) == true)
         }
-        // Added again after it was removed.
+        // Added again after its removal.
         #expect(try lists.add(team: nil, name: "bad", [LiveListEntry("198.51.100.0/24")], later(3)) == 1)
         hosts[0].refresh(now: TestStore.now + 3)
         #expect(contains(hosts[0], "198.51.100.7", bad) == true)
-        // A host that was away for longer than removed entries stay reads everything.
+        // A host that was away for longer than removed entries are kept reads everything.
         try lists.remove(team: nil, name: "bad", ["2001:db8::1"], later(4))
         while try lists.step(now: TestStore.now + 10_000) {}
         try lists.add(team: nil, name: "bad", [LiveListEntry("192.0.2.1")], later(10_001))
@@ -88,7 +89,7 @@ import Testing
         #expect(try lists.entries(team: nil, name: "words", limit: 10, now: TestStore.now + 10).map(\.value) == ["b"])
         while try lists.step(now: TestStore.now + 10 + LiveListLimits.removedFor) {}
         #expect(try lists.list(team: nil, name: "words").entries == 1)
-        // Prolonged before it ends.
+        // Extended before its end.
         try lists.add(team: nil, name: "words", [LiveListEntry("b", expiresAt: TestStore.now + 20)], later(10))
         try lists.add(team: nil, name: "words", [LiveListEntry("b")], later(11))
         host.refresh(now: TestStore.now + 30)
@@ -125,7 +126,7 @@ import Testing
         #expect(contains(host, "jane@example.com", everyones, team: juice) == false)
         #expect(contains(host, "+49 30 1", everyones, team: other) == true)
         #expect(contains(host, "+49 30 1", own, team: juice) == false)
-        // The same person in two lists: nothing to compare them by.
+        // The same person in two lists has different marks, so the lists cannot be compared.
         try lists.add(team: "other", name: "people", [LiveListEntry("jane@example.com")], TestStore.change)
         let marks = try ["juice", "other"].map {
             try lists.entries(team: $0, name: "people", limit: 9, now: TestStore.now).map(\.value)
@@ -182,7 +183,7 @@ import Testing
         try lists.create(team: nil, name: "bad", kind: .range, TestStore.change)
         try lists.add(team: nil, name: "bad", [LiveListEntry("192.0.2.1")], TestStore.change)
         let host = host(test)
-        // Abandoned: what it wrote is never seen, and goes when another one begins.
+        // Abandoned: its entries are never visible, and are deleted when another import begins.
         var abandoned = try lists.beginImport(team: nil, name: "bad")
         try lists.write([LiveListEntry("203.0.113.1")], &abandoned, TestStore.change)
         var running = try lists.beginImport(team: nil, name: "bad")
@@ -205,7 +206,7 @@ import Testing
         #expect(try lists.list(team: nil, name: "bad").entries == 600)
         while try lists.step(now: TestStore.now + 2, rows: 7) {}
         #expect(try test.database.value("SELECT COUNT(*) FROM live_list_entries", Int64.self) == 600)
-        // By pages, each entry once.
+        // Page by page, each entry once.
         var shown: [String] = []
         while let page = try Optional(
             lists.entries(team: nil, name: "bad", after: shown.last ?? "", limit: 70, now: TestStore.now)),

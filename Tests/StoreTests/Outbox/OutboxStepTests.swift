@@ -1,4 +1,4 @@
-// Many events: whoever changes all of them does it in steps, and whoever looks at them looks at some.
+// Many events: they are changed in steps, and reads examine only some of them.
 
 import Database
 import Accounts
@@ -30,7 +30,8 @@ import Testing
         }
     }
 
-    /// All of a team's were changed in one transaction, and others waited for as long.
+    /// A change of all events of a team in one transaction would make other writers wait for as
+    /// long.
     @Test(arguments: Engine.all) func outbox_manyParkedOrRetried_goesInSteps(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let count = 2 * OutboxRepository.step + 10
@@ -41,7 +42,7 @@ import Testing
         #expect(try outbox.events(state: .parked, limit: count + 1).count == count)
         #expect(try outbox.retry(team: "juice", Self.change) == count)
         #expect(try outbox.events(state: .pending, limit: count + 1).count == count)
-        // Each step is a line of its own; none looks for what it changes.
+        // Each step has its own audit line; no step searches for its events again.
         let lines = try test.store.audit.entries(limit: 6).map(\.detail)
         #expect(lines == ["10 events", "1000 events", "1000 events", "10 events", "1000 events", "1000 events"])
         #expect(recorder.changes("SELECT o.id FROM outbox").isEmpty && recorder.changes("SELECT id FROM outbox").isEmpty)
@@ -51,7 +52,8 @@ import Testing
         #expect(try outbox.events(state: .pending).isEmpty)
     }
 
-    /// The selection was made again at each step: what came meanwhile was changed too, without end where it came fast.
+    /// The events are selected once. Otherwise events that arrive during the change would be
+    /// changed too, without end.
     @Test(arguments: Engine.all) func outbox_eventAddedWhileParking_isNotParked(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let count = OutboxRepository.step + 10
@@ -64,7 +66,7 @@ import Testing
         #expect(try test.store.outbox.events(state: .pending).count == 2)
     }
 
-    /// A later step failed, and no one delivered what the earlier ones had made due.
+    /// If a later step fails, the events of the earlier steps are still due, and must be delivered.
     @Test(arguments: Engine.all) func outbox_retryFailsHalfway_raisesSignal(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         try Self.post(test, accounts: 1...(OutboxRepository.step + 10))
@@ -79,7 +81,7 @@ import Testing
         #expect(raised.withLock { $0 } == 1)
     }
 
-    /// An account with a thousand events was looked at a thousand times before the next one's turn.
+    /// An account with a thousand events must not delay other accounts.
     @Test(arguments: Engine.all) func outbox_accountWithManyEvents_blocksNoOther(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         try Self.post(test, accounts: Array(repeating: 5, count: 50) + [7, 3, 9, 7])
@@ -92,17 +94,17 @@ import Testing
             ).map(\.accountNumber)
         }
         #expect(try due(limit: 10, window: 100) == [5, 7, 3, 9])
-        // What is looked at first is all of one account's.
+        // The first events that are examined all belong to one account.
         #expect(try due(limit: 10, window: 8) == [5, 7, 3, 9])
         #expect(try due(limit: 2, window: 8).count == 2)
         #expect(try Set(due(limit: 10, window: 8, isProbe: true)) == [3, 5, 7, 9])
-        // Fewer than there are accounts: each has its turn in the end.
+        // Fewer events than accounts are examined: each account still gets its turn.
         var seen: Set<Int64> = []
         for _ in 0..<200 where seen.count < 4 { seen.formUnion(try due(limit: 10, window: 2)) }
         #expect(seen == [3, 5, 7, 9])
     }
 
-    /// One that waits for its time is not found by the way around.
+    /// An event that is not due is not selected either by the search of other accounts.
     @Test(arguments: Engine.all) func outbox_eventNotDue_isNotTaken(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         try Self.post(test, accounts: [7] + Array(repeating: 5, count: 50))
@@ -120,7 +122,7 @@ import Testing
         #expect(try due(TestStore.now + 5) == [5, 7])
     }
 
-    /// Each host counted all events that wait, each second.
+    /// Counting all waiting events each second would cost too much.
     @Test(arguments: Engine.all) func outbox_backlog_countsUpToLimit(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         #expect(try test.store.outbox.backlog() == OutboxRepository.Backlog(events: 0, oldest: nil, isWhole: true))
@@ -131,7 +133,7 @@ import Testing
                 == OutboxRepository.Backlog(events: 20, oldest: TestStore.now, isWhole: false))
     }
 
-    /// What waits for receivers that poll was read to the last event, each few seconds.
+    /// Events that wait for receivers that poll are not read for the backlog.
     @Test(arguments: Engine.all) func outbox_polledEvents_areNotInBacklog(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let endpoint = try #require(try test.store.endpoints.endpoints().first).number
@@ -148,8 +150,8 @@ import Testing
         #expect(counted.count == 1 && counted.values.allSatisfy { $0.first == .integer(endpoint) })
     }
 
-    /// One statement for all that waited: with a million events of an endpoint that worked again, ten seconds in which no one
-    /// else wrote.
+    /// One statement for all waiting events would block other writers for ten seconds with a
+    /// million events.
     @Test(arguments: Engine.all) func outbox_endpointWorksAgain_wakesEventsInSteps(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let count = OutboxRepository.step + 10
@@ -158,7 +160,7 @@ import Testing
         let (tried, later) = (TestStore.now, TestStore.now + 3_600)
         try test.database.write(.durable) { connection in
             try connection.run("UPDATE outbox SET next_attempt_at = \(later), last_attempt_at = \(tried)")
-            // It fails with every other one, and is not tried again with each.
+            // This event fails with every attempt, and is not tried again with each other event.
             try connection.run("UPDATE outbox SET last_attempt_at = \(tried + 60) WHERE account_id = 7")
         }
         let former = try test.deliveryLease()
@@ -176,14 +178,14 @@ import Testing
         #expect(try !store.outbox.wake(endpoint: endpoint, under: lease, now: tried + 60))
         #expect(try waiting() == 1)
         #expect(try !store.outbox.wake(endpoint: endpoint, under: lease, now: tried + 60))
-        // To another place all go at once.
+        // A new URL makes all events due at once.
         _ = try store.endpoints.set(team: "juice", app: "com.juice", url: EndpointURL("https://new.example/"), Self.change)
         #expect(try waiting() == 0)
         let changes = recorder.changes("UPDATE outbox")
         #expect(changes.count > 3 && changes.allSatisfy { $0.count < 200 })
     }
 
-    /// A page of a team with few events was looked for among those of all teams.
+    /// A page of a team with few events must not be searched for among the events of all teams.
     @Test(arguments: Engine.all) func outbox_pageOfTeamEvents_isInOrder(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let stream = try StreamTests.polledStream(test)
@@ -208,7 +210,7 @@ import Testing
         expectRefusal(.notFound) { _ = try test.store.outbox.events(team: "beer") }
     }
 
-    /// Both were the lock of one name once.
+    /// The two locks must have different names.
     @Test(arguments: Engine.all) func deliveryLease_housekeepingLocksHeld_isFree(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let housekeeping = try #require(try test.database.lock("housekeeping"))
@@ -219,7 +221,7 @@ import Testing
         housekeeping.release()
         removal.release()
         #expect(try test.store.leases.renew(lease))
-        // Nor does who delivers keep others from it.
+        // The delivery does not block housekeeping either.
         #expect(try test.database.lock("housekeeping") != nil)
     }
 }

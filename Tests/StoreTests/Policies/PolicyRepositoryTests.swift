@@ -1,4 +1,4 @@
-// Policies in the store: what is kept, what decides for whom, and the way back.
+// Policies in the store: storage, bindings, and rollback.
 
 import Accounts
 import Decisions
@@ -64,7 +64,8 @@ import Testing
         expectRefusal(.unmet) { _ = try policies.rollback(nil, later(4)) }
         expectRefusal(.notFound) { _ = try policies.rollback("b", later(4)) }
         #expect(try decides() == "a 1")
-        // After new activations the way back leads over them, not over what was taken back.
+        // After new activations a rollback goes through them, and not to policies that were rolled
+        // back before.
         _ = try policies.activate(policy("a", "3"), later(5))
         #expect(try policies.rollback(nil, later(6)).policy.version == "1")
     }
@@ -176,7 +177,8 @@ import Testing
         #expect(try policies.hosts().map(\.host) == ["mx2"])
     }
 
-    /// A host on which the active policy does not load decides by the last one that did, however long ago that was replaced.
+    /// A host on which the active policy does not load decides with the last one that did, even if
+    /// that was replaced long ago.
     @Test(arguments: Engine.all) func deleteUnneeded_fallbackOfHost_isKeptAsLongAsLog(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let policies = test.store.policies
@@ -207,7 +209,8 @@ import Testing
         let test = try TestStore(engine)
         let policies = test.store.policies
         for version in ["1", "2", "3", "4"] { _ = try policies.activate(policy("a", version), TestStore.change) }
-        // 4 is active, 3 is where a rollback goes; the log has a decision of when 1 and 2 were replaced.
+        // 4 is active, and a rollback leads to 3. The log has a decision from the time when 1 and 2
+        // were replaced.
         let record = DecisionRecord(
             id: "rd_1", teamNumber: 1, clientID: "c", claimedEvent: "sign_in", event: "sign_in", decision: "allow",
             policyName: "a",

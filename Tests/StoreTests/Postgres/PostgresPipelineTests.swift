@@ -1,4 +1,5 @@
-// BEGIN travels with the first statement, and the end of a read is not waited for: what may go wrong with that.
+// BEGIN is sent with the first statement, and the reply to the end of a read is not awaited: the
+// errors that are possible with this.
 
 import Database
 import Foundation
@@ -10,7 +11,8 @@ import Testing
 
 @Suite(.blocking, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct PostgresPipelineTests {
-    /// A migrated schema, with a pool of one connection, so that what one transaction leaves behind is met by the next.
+    /// A migrated schema, with a pool of one connection, so that each transaction gets the state
+    /// that the previous one left.
     private struct Fixture {
         let server: PostgresServer
         let schema: String
@@ -24,7 +26,7 @@ struct PostgresPipelineTests {
             database = try MigratedStore.postgres(schema: schema, on: server, settings: settings)
         }
 
-        /// Seen from outside.
+        /// The count by another connection.
         func count() throws -> String {
             try server.psql("SELECT COUNT(*) FROM \"\(schema)\".teams").trimmingCharacters(in: .whitespacesAndNewlines)
         }
@@ -44,7 +46,8 @@ struct PostgresPipelineTests {
         try #require(try connection.value("SELECT pg_backend_pid()"))
     }
 
-    /// Each pattern of NULL was a statement to prepare, and after a thousand of them a copy or a move failed for good.
+    /// A separate prepared statement for each pattern of NULL would exceed the limit of a thousand,
+    /// and then a copy or a move would fail.
     @Test func insert_nullsInVaryingColumns_isWritten() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
@@ -64,7 +67,8 @@ struct PostgresPipelineTests {
         #expect(marked == (0..<1_200).reduce(Int64(0)) { $0 + Int64($1.nonzeroBitCount) })
     }
 
-    /// At the thousandth the connection waited for ever where the next one was the first of a transaction.
+    /// At the limit of a thousand statements, a connection must not wait for ever if the next
+    /// statement begins a transaction.
     @Test func statement_moreThanConnectionKeeps_isAnswered() throws {
         let world = try Fixture()
         defer { try? world.database.close() }
@@ -130,7 +134,8 @@ struct PostgresPipelineTests {
                     try world.database.write(.durable) { try $0.rows(broken, []) }
                 }
             }
-            // Whatever the body makes of the failure, a change is not committed, and a read goes on no more.
+            // Even if the body catches the failure, a change is not committed, and a read does not
+            // continue.
             #expect(throws: StoreFailure.permanent(.statement)) {
                 try world.database.write(.durable) { connection in
                     _ = try? connection.rows(broken, [])
@@ -144,7 +149,7 @@ struct PostgresPipelineTests {
             #expect(try world.database.read(Self.backend) == backend)
         }
         #expect(try world.count() == "0")
-        // What could not be prepared can be once its table is there.
+        // A statement that could not be prepared can be prepared after its table is created.
         try world.database.write(.durable) { try $0.runScript("CREATE TABLE nowhere (nothing BIGINT)") }
         #expect(try world.database.rows("SELECT nothing FROM nowhere").isEmpty)
         try world.database.write(.durable) { _ = try $0.run(Self.insert, [.text("b")]) }
@@ -190,14 +195,14 @@ struct PostgresPipelineTests {
         }
         #expect(error?.code == .temporary(.away))
         #expect(try world.count() == "0")
-        // A read that has read everything is good, even when its end never arrives.
+        // A read that has read everything succeeds, even if the reply to its end never arrives.
         let backend = try world.database.read { connection in
             let backend = try Self.backend(connection)
             try world.cut(backend)
             return backend
         }
         #expect(try world.database.read(Self.backend) != backend)
-        // Cut while it is idle: anyone who comes next does not notice.
+        // Cut while it is idle: the next caller does not notice.
         for _ in 0..<2 {
             try world.cut(world.database.read(Self.backend))
             try world.database.write(.durable) { _ = try $0.run("UPDATE teams SET name = 'x'") }

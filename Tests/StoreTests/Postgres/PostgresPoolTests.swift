@@ -1,4 +1,4 @@
-// A server without a connection left: anyone who has some goes on with them.
+// A server without a free connection: a process that has connections continues with them.
 
 import Database
 import Foundation
@@ -10,7 +10,8 @@ import Testing
 
 @Suite(.blocking, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct PostgresPoolTests {
-    /// A server that takes `limit` connections of a user without rights, and a database of that user's. Superusers still get in.
+    /// A server that accepts `limit` connections of a user without rights, and a database of that
+    /// user. Superusers can still connect.
     private func withServer(
         limit: Int, connections: Int, _ body: (PostgresServer, () throws -> PostgresDatabase) throws -> Void
     ) throws {
@@ -28,7 +29,7 @@ struct PostgresPoolTests {
         try database.write(.relaxed) { _ = try $0.run("INSERT INTO t (n) VALUES (1)") }
     }
 
-    /// Runs on its own thread; the result of each.
+    /// Runs each body on a separate thread; returns the result of each.
     private func together(_ count: Int, _ body: @escaping @Sendable (Int) throws -> Void) -> [(any Error)?] {
         let results = Mutex([(any Error)?]())
         let group = DispatchGroup()
@@ -46,7 +47,8 @@ struct PostgresPoolTests {
         return results.withLock { $0 }
     }
 
-    /// Each asked for a connection more, was refused, and failed, although others came back a moment later.
+    /// If a further connection is refused, the caller must wait for one of the pool's connections,
+    /// and not fail.
     @Test func pool_serverFull_waitsForOwnConnection() throws {
         try withServer(limit: 3, connections: 10) { _, open in
             let database = try open()
@@ -58,7 +60,7 @@ struct PostgresPoolTests {
         }
     }
 
-    /// Requests over HTTP took all of them, and mail was deferred.
+    /// Requests over HTTP must not take all connections, because then mail would be deferred.
     @Test func pool_manyRequests_leavesConnectionsToMail() throws {
         try withServer(limit: 10, connections: 4) { _, open in
             let database = try open()
@@ -91,8 +93,8 @@ struct PostgresPoolTests {
         }
     }
 
-    /// Each connection that was returned woke all who waited: while they waited for the pool's lock, connections were idle, and
-    /// who came last could be served first.
+    /// A returned connection must wake only one waiting thread. Otherwise all would wait for the
+    /// pool's lock while connections are idle, and the last could be served first.
     @Test func pool_severalWait_servesLongestFirst() throws {
         try withServer(limit: 10, connections: 1) { _, open in
             let database = try open()
@@ -114,7 +116,7 @@ struct PostgresPoolTests {
                         } catch { Issue.record("\(error)") }
                         ended.leave()
                     }
-                    // The only connection is in use: a thread that sleeps waits for it.
+                    // The only connection is in use, so a sleeping thread waits for it.
                     try wait("number \(number) waits", atMost: 60) {
                         let status = try? String(
                             contentsOfFile: "/proc/\(thread.withLock { $0 })/stat", encoding: .utf8)
@@ -127,7 +129,8 @@ struct PostgresPoolTests {
         }
     }
 
-    /// Where each returned connection went to decisions first, requests on a full server got none.
+    /// Decisions must not get every returned connection, because requests on a full server would
+    /// get none.
     @Test(arguments: [2, 3]) func pool_endlessDecisionsOnFullServer_servesOthers(limit: Int) throws {
         try withServer(limit: limit, connections: 10) { _, open in
             let database = try open()
@@ -158,7 +161,8 @@ struct PostgresPoolTests {
             defer { try? database.close() }
             try database.read { connection in
                 _ = try connection.rows("SELECT 1")
-                // All that there are is in use; anyone who waits gets the one that becomes free at the server.
+                // All connections are in use; a waiting caller gets the one that becomes free at
+                // the server.
                 let errors = Mutex([(any Error)?]())
                 let done = DispatchSemaphore(value: 0)
                 Thread.detachNewThread {
@@ -173,7 +177,8 @@ struct PostgresPoolTests {
         }
     }
 
-    /// Anyone who has no connection at all waits for one, too; a server that is away is reported at once.
+    /// A caller of a pool without any connection waits for one too; a server that is unavailable is
+    /// reported at once.
     @Test func pool_noConnectionPossible_saysServerIsFull() throws {
         try withServer(limit: 0, connections: 2) { server, open in
             let error = #expect(throws: StoreFailure.self) {
@@ -185,18 +190,20 @@ struct PostgresPoolTests {
         }
     }
 
-    /// They were closed with the others when the server ended one, and not made again until a decision asked.
+    /// If the server ends one connection and the others are closed with it, the reserved ones must
+    /// be opened again before the next decision.
     @Test func pool_reservedConnectionsEnded_makesThemAgain() throws {
         try withServer(limit: 20, connections: 9) { server, open in
             let database = try open()
             defer { try? database.close() }
             _ = database.first
             let count = "SELECT 'open=' || COUNT(*) FROM pg_stat_activity WHERE usename = 'relay'"
-            // All are there before they are ended: one that is made a moment later would be found well, and the others idle.
+            // All must be open before they are ended. One that is opened a moment later would be
+            // found usable, and the others idle.
             try wait("three connections", atMost: 60) { try server.psql(count).contains("open=3") }
             let before = try server.psql("SELECT 'at ' || now()").trimmingCharacters(in: .whitespacesAndNewlines).dropFirst(3)
             try server.psql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'relay'")
-            // Whoever asks next finds out.
+            // The next caller finds out.
             _ = try? database.rows("SELECT 1")
             try wait("three new connections", atMost: 60) {
                 try server.psql("\(count) AND backend_start > '\(before)'").contains("open=3")
@@ -209,7 +216,7 @@ struct PostgresPoolTests {
             let database = try open()
             defer { try? database.close() }
             let first = database.first
-            // Others hold all that they may have.
+            // Other callers use all connections that they may have.
             let (held, isOver) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
             let ended = DispatchGroup()
             for _ in 0..<6 {

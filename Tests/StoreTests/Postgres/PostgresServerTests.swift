@@ -1,4 +1,4 @@
-// The private PostgreSQL itself: it lives as long as the process, neither less nor more.
+// The private PostgreSQL server lives exactly as long as the process.
 
 import Foundation
 import PostgresHarness
@@ -11,11 +11,12 @@ struct PostgresServerTests {
     func server_startingThreadEnded_staysUp() async throws {
         let binaries = try #require(PostgresServer.installed)
         let server = try await withCheckedThrowingContinuation { (done: CheckedContinuation<PostgresServer, any Error>) in
-            // The parent-death signal fires when the starting thread is gone, so the thread must be one that ends.
+            // The parent-death signal is sent when the starting thread ends, so this test needs a
+            // thread that ends.
             Thread { done.resume(with: Result { try PostgresServer(binaries: binaries) }) }.start()
         }
         for _ in 0..<3 { #expect(try server.psql("SELECT 40 + 2").contains("42")) }
-        // Stopped and started again on other threads, as tests of a failover do.
+        // Stopped and started again on other threads, as in tests of a failover.
         try await withCheckedThrowingContinuation { (done: CheckedContinuation<Void, any Error>) in
             Thread {
                 server.stop(immediately: true)

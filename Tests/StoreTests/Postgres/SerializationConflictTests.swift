@@ -1,5 +1,5 @@
-// Many change different accounts of one PostgreSQL at the same time: how often one must be repeated, as it lost against another
-// one.
+// Many concurrent changes of different accounts on one PostgreSQL: how often one must be repeated
+// because of a conflict.
 
 import Database
 import Accounts
@@ -19,7 +19,7 @@ struct SerializationConflictTests {
         ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? standard
     }
 
-    /// A database with so many rows, all of which each change reads and of which it writes its own.
+    /// A database with this number of rows. Each change reads all of them, and writes its own.
     private static func ring(_ server: PostgresServer, rows: Int) throws -> PostgresDatabase {
         let database = try PostgresDatabase(url: server.url(schema: "relay"))
         _ = try Migrator().migrate(database, now: 1)
@@ -37,7 +37,8 @@ struct SerializationConflictTests {
         }
     }
 
-    /// A change that always lost against others was given up after 20 repetitions: a move never came to its end beside sign-ups.
+    /// A change that always conflicts must not be given up after some repetitions: a move beside
+    /// sign-ups would never finish.
     @Test func serializationConflict_repeated_takesExclusiveTurn() async throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try Self.ring(server, rows: 6)
@@ -46,13 +47,15 @@ struct SerializationConflictTests {
             (0..<6).map { row in
                 { for _ in 0..<40 { try Self.change(database, row: row) } }
             })
-        // As if they had come one after the other: each is one more than the highest, so that no two are the same.
+        // As if they had run one after the other: each value is one more than the highest, so no
+        // two are the same.
         let values = try database.values("SELECT value FROM ring", Int64.self)
         #expect(Set(values).count == 6)
         #expect(database.repetitions > 0)
     }
 
-    /// A change of many rows lost five times against small ones before each turn alone: a transfer took minutes beside sign-ups.
+    /// A change of many rows must not lose against small ones several times before each turn alone:
+    /// a transfer beside sign-ups would take minutes.
     @Test func writeAlone_besideSmallChanges_runsOnce() async throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try Self.ring(server, rows: 5)
@@ -80,7 +83,8 @@ struct SerializationConflictTests {
         #expect(Set(try database.values("SELECT value FROM ring", Int64.self)).count == 5)
     }
 
-    /// Who hangs in the middle of a change keeps the turn alone from others; these go on beside it.
+    /// A process that hangs in the middle of a change keeps others from a turn alone, but they
+    /// continue beside it.
     @Test func transaction_hanging_doesNotBlockOthers() async throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try Self.ring(server, rows: 5)
@@ -89,7 +93,7 @@ struct SerializationConflictTests {
         try await together(
             [
                 {
-                    // What becomes of it does not matter.
+                    // Its result does not matter.
                     try? database.write(.durable) { connection in
                         try connection.run("INSERT INTO teams (handle, name, created_at) VALUES ('juice', 'Juice', 1)")
                         hangs.signal()
@@ -116,7 +120,8 @@ struct SerializationConflictTests {
         #expect(Set(try database.values("SELECT value FROM ring WHERE id < 4", Int64.self)).count == 4)
     }
 
-    /// A host that was stopped in the middle of a change kept what it had locked for a minute.
+    /// The server must end the transaction of a host that was stopped in the middle of a change,
+    /// because others wait for its locks.
     @Test func transaction_idleTooLong_isEnded() async throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try Self.ring(server, rows: 2)
@@ -146,7 +151,8 @@ struct SerializationConflictTests {
         #expect(try database.value("SELECT value FROM ring WHERE id = 0", Int64.self) == 1)
     }
 
-    /// Decisions go on degraded after half a second; they waited for others' locks as long as everybody.
+    /// Decisions continue degraded after half a second, so they must not wait longer for the locks
+    /// of others.
     @Test func transaction_shortTimeout_isBusy() async throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try Self.ring(server, rows: 2)
@@ -154,7 +160,7 @@ struct SerializationConflictTests {
         let (holds, others) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         try await together([
             {
-                // It holds the row until the other one has given up.
+                // It keeps the row until the other one has given up.
                 try database.write(.durable) { connection in
                     try connection.run("UPDATE ring SET value = 1 WHERE id = 0")
                     holds.signal()
@@ -174,7 +180,8 @@ struct SerializationConflictTests {
         ])
     }
 
-    /// It read a file as it went, and began again in the middle of it.
+    /// A rehearsal may read a file while it runs, so it must not be repeated from the middle of the
+    /// file.
     @Test func rehearsal_serializationConflict_isNotRepeated() throws {
         let server = try PostgresServer(binaries: try #require(PostgresServer.installed))
         let database = try Self.ring(server, rows: 2)
@@ -198,8 +205,9 @@ struct SerializationConflictTests {
         try test.database.write(.relaxed) { try $0.runScript("ANALYZE accounts; ANALYZE grants; ANALYZE app_groups") }
     }
 
-    /// As long as the server knew little of a table, it read all consents to the app to find one, and each sign-in was repeated
-    /// because of all others. It knows what it counted last: here when there were so many consents.
+    /// While the server knows little of a table, it may read all consents to the app to find one,
+    /// and then each sign-in conflicts with all others. Its statistics are from the last count,
+    /// when the table had this number of consents.
     @Test(arguments: [0, 50, 60]) func authorize_anyTableStatistics_readsNoOtherConsent(_ known: Int) throws {
         let test = try TestStore(try #require(Engine.postgresAlone))
         let change = TestStore.change
@@ -228,8 +236,9 @@ struct SerializationConflictTests {
         #expect(locks == ["accounts tuple 1"])
     }
 
-    /// The same for what follows a sign-in, and for other requests about one row. A change that is under way keeps the locks of
-    /// those beside it, so that they can be looked at: also those of other tests, so that the server is this test's own.
+    /// The same for the requests after a sign-in, and for other requests about one row. A
+    /// transaction that is still open keeps the locks of concurrent ones visible, including those
+    /// of other tests, so this test has its own server.
     @Test func requests_oldTableStatistics_readNoOtherRows() throws {
         let test = try TestStore(try #require(Engine.postgresAlone))
         let (store, change, now) = (test.store, TestStore.change, TestStore.now)
@@ -289,8 +298,8 @@ struct SerializationConflictTests {
         #expect(wide.intersection(locks).isEmpty)
     }
 
-    /// Every delivery wrote the row of the endpoint, which every change of an account reads: the two were repeated against each
-    /// other.
+    /// Deliveries and changes of accounts must not conflict: a delivery must not write the row of
+    /// the endpoint, which every change of an account reads.
     @Test func setForwarding_besideDeliveries_isSeldomRepeated() throws {
         let users = Self.parameter("POSTERN_CONTENTION_USERS", 100)
         let rounds = Self.parameter("POSTERN_CONTENTION_ROUNDS", 6)
@@ -315,7 +324,8 @@ struct SerializationConflictTests {
         let before = database.repetitions
         let isOver = Mutex(false)
         let delivered = Mutex(0)
-        // One round of delivery a change at most, however slow the machine: rounds without end would count as many more losses.
+        // At most one round of delivery for each change, even on a slow machine: more rounds would
+        // count as more conflicts.
         let changed = DispatchSemaphore(value: 0)
         let group = DispatchGroup()
         group.enter()
@@ -375,7 +385,8 @@ struct SerializationConflictTests {
             }
             for (statement, count) in counts.sorted(by: { $0.value > $1.value }).prefix(12) { print("  \(count) \(statement)") }
         }
-        // Some 150 to 210 on a fast machine: neighbours on a page of an index. Each further round of a change counts.
+        // Some 150 to 210 on a fast machine, for rows on the same page of an index. Each further
+        // round of a change counts.
         #expect(repeated < 400)
     }
 }

@@ -1,4 +1,4 @@
-// What receivers report of the relay domains, on both engines.
+// Receivers' reports about the relay domains, on both engines.
 
 import Accounts
 import Database
@@ -31,7 +31,7 @@ import Testing
         #expect(try reports.add(Self.report("1", Self.messages()), reporter: "big.example", now: 100))
         #expect(try !reports.add(Self.report("1", Self.messages()), reporter: "big.example", now: 200), "sent twice")
         #expect(try reports.add(Self.report("2", Self.messages()), reporter: "big.example", now: 300))
-        // Another author's report of the same name is another one.
+        // A report of another author with the same name is a separate one.
         #expect(
             try reports.add(
                 Self.report("1", [try Self.source("192.0.2.7", passes: true): 1]), reporter: "small.example", now: 300))
@@ -45,7 +45,7 @@ import Testing
         #expect(try reports.failing(since: 0, limit: 5).map(\.messages) == [3])
     }
 
-    /// Whoever can sign could send any number, and shut out those of others.
+    /// Any domain that signs could send any number of reports, and use up the limit of others.
     @Test func aggregateReport_overDailyLimit_refusesThatReporter() throws {
         let test = try TestStore(.sqlite)
         let reports = test.store.aggregateReports
@@ -55,7 +55,7 @@ import Testing
         #expect(try reports.add(Self.report("x"), reporter: "big.example", now: 1_000 + 86_400))
     }
 
-    /// One receiver's word about a host comes behind what several say.
+    /// A host that one receiver reports comes after hosts that several report.
     @Test func failing_hostNamedBySeveralReporters_comesFirst() throws {
         let test = try TestStore(.sqlite)
         let reports = test.store.aggregateReports

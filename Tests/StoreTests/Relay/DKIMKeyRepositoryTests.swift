@@ -1,4 +1,4 @@
-// Signing keys: what may sign when, and that they are sealed.
+// Signing keys: when each may sign, and that they are sealed.
 
 import Database
 import Accounts
@@ -11,7 +11,7 @@ import Testing
 @Suite(.blocking) struct DKIMKeyRepositoryTests {
     private static let pem = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0IG9mIHRoZSByZWxheQ==\n-----END PRIVATE KEY-----\n"
 
-    /// Adds a key; the store does not look into the text.
+    /// Adds a key; the store does not read the text.
     private func add(
         _ test: TestStore, _ selector: String, _ algorithm: DKIMAlgorithm = .rsa, domain: String = "relay.example",
         isActive: Bool = false
@@ -46,7 +46,7 @@ import Testing
         #expect(result.replaced?.deactivatedAt == later.now)
         #expect(result.replaced?.isPublished == true)
         #expect(try signing(test) == ["relay.example/s2", "relay.example/e1"])
-        // And back again.
+        // The first key is activated again.
         #expect(try keys.activate(first.number, later).replaced?.selector == "s2")
         #expect(try signing(test) == ["relay.example/s1", "relay.example/e1"])
         #expect(try keys.activate(first.number, later).replaced == nil)
@@ -65,13 +65,14 @@ import Testing
         #expect(try signing(test).isEmpty)
         expectRefusal(.unmet) { _ = try keys.privateKey(retired) }
         expectRefusal(.unmet) { _ = try keys.activate(key.number, TestStore.change) }
-        // A name is never used twice, and one that never signed is never said to have.
+        // A selector is never used twice, and a key that never signed is not reported as one that
+        // did.
         expectRefusal(.exists) { _ = try add(test, "S1") }
         let unused = try add(test, "s3")
         #expect(try keys.retire(unused.number, force: false, TestStore.change).deactivatedAt == nil)
     }
 
-    /// Its record was said to be removable two minutes after it had signed.
+    /// The record of a key must not be removed soon after its last signature.
     @Test(arguments: Engine.all) func dkimKey_recentlyReplaced_isNotRetired(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let keys = test.store.dkimKeys

@@ -1,4 +1,4 @@
-// What the relay reads about a recipient.
+// The relay's reads about a recipient.
 
 import Accounts
 import InternetMessage

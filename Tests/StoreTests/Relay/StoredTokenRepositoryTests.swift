@@ -1,4 +1,4 @@
-// Addresses kept under a token.
+// Addresses stored under a token.
 
 import Database
 import Accounts
@@ -94,7 +94,7 @@ import Testing
         try tokens.insert("late", purpose: .returnPath, account: account, address: odd, expiresAt: day, now: 1)
         try tokens.insert("late", purpose: .returnPath, account: account, address: odd, expiresAt: 3 * day, now: 2)
         try tokens.insert("ever", purpose: .reverse, account: account, address: odd, expiresAt: nil, now: 1)
-        // The first is kept a day beyond its need, one that came again a week.
+        // The first is kept a day longer than needed, one that came again a week.
         #expect(try tokens.find("early", purpose: .returnPath, now: 2 * day - 1) != nil)
         #expect(try tokens.find("early", purpose: .returnPath, now: 2 * day) == nil)
         #expect(try tokens.find("late", purpose: .returnPath, now: 10 * day - 1)?.expiresAt == 10 * day)
@@ -103,7 +103,8 @@ import Testing
         #expect(try tokens.find("ever", purpose: .reverse, now: 300 * day) != nil)
     }
 
-    /// A token does not depend on the letter case of a domain beyond ASCII: its row was another address's, and the mail deferred.
+    /// A token does not depend on the letter case of a domain beyond ASCII. Otherwise its row would
+    /// look like another address's, and the mail would be deferred.
     @Test(arguments: Engine.all) func token_nonASCIIDomainInAnyCase_isSame(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
@@ -120,7 +121,7 @@ import Testing
         }
     }
 
-    /// Each message of a long sender waited for the disk.
+    /// The messages of a sender with a long address must not each wait for a write.
     @Test(arguments: Engine.all) func token_knownSender_isNotWrittenAgain(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
@@ -140,25 +141,26 @@ import Testing
         #expect(try mail(on: 100) == (1, 116 * day))
         #expect(try mail(on: 100) == (0, 116 * day))
         #expect(try mail(on: 101) == (0, 116 * day))
-        // Every day from here on: once in eight days.
+        // Every day from here on: written once in eight days.
         #expect(try mail(on: 102) == (1, 124 * day))
         for today: Int64 in 102...109 { #expect(try mail(on: today) == (0, 124 * day), "day \(today)") }
         #expect(try mail(on: 110) == (1, 132 * day))
-        // It never ends before what its last message needs, and it is still one row.
+        // It never expires before its last message needs it, and it stays one row.
         #expect(try test.database.value("SELECT COUNT(*) FROM stored_tokens") as Int64? == 1)
-        // One that has expired and was not deleted yet is as good as new.
+        // An expired row that is not deleted yet is used again like a new one.
         #expect(try tokens.find("sender", purpose: .returnPath, now: 132 * day) == nil)
         #expect(try mail(on: 140) == (1, 162 * day))
         #expect(try tokens.deleteExpired(now: 162 * day) == 1)
         #expect(try mail(on: 170) == (1, 186 * day))
-        // What is known is compared without a change, too.
+        // A known row is compared without a write, too.
         let error = #expect(throws: StoreFailure.self) {
             try mail(on: 170, address: AddrSpec(localPart: "other", domain: "a.example"))
         }
         #expect(error?.code == .permanent(.constraint) && changes.withLock { $0 } == 0)
     }
 
-    /// Two hosts, and the sessions of each, meet the first message of a sender at the same moment.
+    /// Two hosts, and several sessions of each, get the first messages of a sender at the same
+    /// time.
     @Test(arguments: Engine.all) func token_concurrentFirstMessages_makesOneRow(_ engine: Engine) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
@@ -169,7 +171,7 @@ import Testing
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<60 {
                 group.addTask {
-                    // In either order, so that the hosts wait for each other.
+                    // In both orders, so that the hosts may wait for each other.
                     for sender in number % 4 < 2 ? ["s1", "s2"] : ["s2", "s1"] {
                         try test.store.tokens.insert(
                             sender, purpose: .returnPath, account: account, address: address,
@@ -190,7 +192,7 @@ import Testing
         numbers.map { StoredAddress(token: "t\($0)", address: AddrSpec(localPart: "Long.\($0)", domain: "a.example")) }
     }
 
-    /// A team made any number of rows for an account.
+    /// A team must not create any number of rows for an account.
     @Test(arguments: Engine.all) func token_newAddressesOverDailyLimit_areRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
@@ -208,14 +210,15 @@ import Testing
         #expect(try !store(10..<11, day: 3))
         #expect(try store(10..<20, day: 4))
         #expect(try store(100..<110, day: 4, account: 1), "another account has a limit of its own")
-        // Return paths expire within days, and are as many as messages.
+        // Return paths expire within days, and are as many as messages, so this limit does not
+        // count them.
         let path = StoredAddress(token: "p", address: odd, expiryDay: 8)
         #expect(try tokens.store([path], account: accounts[0], day: 4, newPerDay: 10, now: 4 * 86_400))
         #expect(try !tokens.store([path] + new(30..<31), account: accounts[0], day: 4, newPerDay: 10, now: 4 * 86_400))
         #expect(try test.store.counters.count(account: accounts[0], kind: .addressesStored, day: 3) == 10)
     }
 
-    /// Two hosts at once.
+    /// Two hosts at the same time.
     @Test(arguments: Engine.all) func token_concurrentStores_keepDailyLimit(_ engine: Engine) async throws {
         let test = try TestStore(engine)
         try test.user("u1")
@@ -233,7 +236,7 @@ import Testing
         #expect(try test.store.counters.count(account: account, kind: .addressesStored, day: 1) == 30)
     }
 
-    /// They were kept for ever, whether anyone used them or not.
+    /// Tokens that no mail uses must not be kept for ever.
     @Test(arguments: Engine.all) func token_unusedForAYear_isDeleted(_ engine: Engine) throws {
         let test = try TestStore(engine)
         try test.user("u1")
@@ -244,7 +247,7 @@ import Testing
             #expect(try tokens.store(new(number..<(number + 1)), account: account, day: today, newPerDay: 10, now: today * day))
         }
         for number in 0..<3 { try forward(number, on: 0) }
-        // One is met by a forward, one by a reply, one by no one.
+        // A forward uses one, a reply another, and no mail the third.
         try forward(0, on: 300)
         let met = try #require(try tokens.find("t1", purpose: .reverse, now: 300 * day))
         try tokens.keep(met, "T1", now: 300 * day)
@@ -254,10 +257,10 @@ import Testing
         for token in ["t0", "t1"] {
             #expect(try tokens.find(token, purpose: .reverse, now: 366 * day)?.expiresAt == 666 * day, "\(token)")
         }
-        // Within a month of the last time nothing is written.
+        // Within a month after the last write nothing is written.
         try forward(0, on: 320)
         #expect(try tokens.find("t0", purpose: .reverse, now: 1)?.expiresAt == 666 * day)
-        // One that has expired and is met before it was deleted is as good as new.
+        // An expired row that is used before its deletion is used again like a new one.
         #expect(try tokens.find("t1", purpose: .reverse, now: 700 * day) == nil)
         try forward(1, on: 700)
         #expect(try tokens.find("t1", purpose: .reverse, now: 700 * day) != nil)
@@ -275,12 +278,12 @@ import Testing
 }
 
 extension StoredTokenRepository {
-    /// One token, of any account and day.
+    /// One token of any account and day.
     func insert(
         _ token: String, purpose: StoredTokenPurpose, account: Int64, address: AddrSpec, expiresAt: Int64?, now: Int64,
         in commits: GroupCommit? = nil
     ) throws {
-        // Whole days, as return paths have them.
+        // Whole days, as in return paths.
         let new = StoredAddress(token: token, address: address, expiryDay: expiresAt.map { UInt64(max(0, $0 / 86_400 - 1)) })
         _ = try store([new], account: account, day: Day.number(now), newPerDay: .max, now: now, in: commits)
     }

@@ -1,4 +1,5 @@
-// The database file under several connections: it is read as it grows and shrinks, no part of it is mapped, and no lock is lost.
+// The database file under several connections: it is read while it grows and shrinks, no part of it
+// is mapped, and no lock is lost.
 
 import Database
 import Foundation
@@ -13,8 +14,9 @@ import Testing
         try String(contentsOfFile: "/proc/self/maps", encoding: .utf8).split(separator: "\n").count { $0.hasSuffix(" " + path) }
     }
 
-    /// Whether this process has locked a part of the file. Asked through an open file description of its own (F_OFD_GETLK,
-    /// fcntl(2)), which sees the process's locks as those of someone else.
+    /// Whether this process has locked a part of the file. The query uses a separate open file
+    /// description (F_OFD_GETLK, fcntl(2)), to which the process's own locks look like those of
+    /// another process.
     private func isLocked(_ descriptor: Int32) throws -> Bool {
         var lock = flock()
         lock.l_type = Int16(F_WRLCK)
@@ -27,7 +29,7 @@ import Testing
         test.folder.url.appendingPathComponent("postern.db").resolvingSymlinksInPath().path
     }
 
-    /// Rows of 1,000 octets each, in their own table.
+    /// Rows of 1,000 octets each, in a separate table.
     private func fill(_ database: any Database, from first: Int, to last: Int) throws {
         try database.write(.relaxed) { connection in
             try connection.runScript("CREATE TABLE IF NOT EXISTS filler (id INTEGER PRIMARY KEY, octets BLOB NOT NULL) STRICT")
@@ -49,7 +51,8 @@ import Testing
         }
     }
 
-    /// Where a mapped file is cut short, or the disk fails, the process would end by SIGBUS instead of an error.
+    /// With a mapped file, a truncation or a disk failure would end the process by SIGBUS instead
+    /// of an error.
     @Test func databaseFile_openConnections_doNotMapIt() throws {
         let test = try TestStore(.sqlite)
         let path = path(test)
@@ -71,10 +74,11 @@ import Testing
         let path = path(test)
         try fill(test.database, from: 1, to: 100)
         try check(test.database, count: 100)
-        // More than the log holds: it is moved into the file, which grows far beyond what it was when it was mapped.
+        // More than fits into the log, so it is moved into the file, which grows far beyond its
+        // size when it was opened.
         let before = try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber).intValue
         for part in 0..<4 { try fill(test.database, from: 101 + part * 5000, to: 100 + (part + 1) * 5000) }
-        // By a thread beside those who write.
+        // By a thread beside the writers.
         func size() throws -> Int {
             try #require(try FileManager.default.attributesOfItem(atPath: path)[.size] as? NSNumber).intValue
         }
@@ -106,21 +110,21 @@ import Testing
         other.close()
     }
 
-    /// Closing any descriptor of a file ends all POSIX locks of the process on it. Without them another process, the last one
-    /// out, removes the log that this one writes.
+    /// Closing any descriptor of a file ends all POSIX locks of the process on it. Without them,
+    /// another process that closes last would remove the log that this one writes.
     @Test func databaseFile_oneDatabaseClosed_keepsLocksOfOthers() throws {
         let test = try TestStore(.sqlite)
         let path = path(test)
         let other = try SQLiteDatabase(path: path)
         _ = try other.rows("SELECT id FROM teams", [])
-        // Closed at the end alone: that, too, ends all locks.
+        // Closed only at the end, because that too ends all locks.
         let descriptor = open(path, O_RDWR)
         try #require(descriptor >= 0)
         defer { close(descriptor) }
         #expect(try isLocked(descriptor))
         try test.database.close()
         #expect(try isLocked(descriptor))
-        // Those of a connection that comes and goes beside it too.
+        // Also those of a connection that opens and closes beside it.
         let third = try SQLiteDatabase(path: path)
         _ = try third.rows("SELECT id FROM teams", [])
         try third.close()

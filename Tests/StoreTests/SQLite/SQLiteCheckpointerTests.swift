@@ -1,4 +1,4 @@
-// The log is moved into the main file beside those who write, and begins again.
+// The log is moved into the main file beside writers, and begins again.
 
 import Database
 import Foundation
@@ -29,11 +29,13 @@ import Testing
         }
     }
 
-    /// Every commit that filled the log moved all of it and waited for the disk, and so did everyone who wanted to write.
+    /// A commit that fills the log must not move all of it and wait for the disk, because all
+    /// writers would wait with it.
     @Test func checkpoint_duringWrites_restartsTheLog() throws {
         var written = 0
-        // A log that never began again would have all that was written, and more. On a full machine it begins again later;
-        // how much was written by then is bounded, and not how long that took.
+        // A log that never began again would contain everything that was written, and more. On a
+        // busy machine it begins again later, so the test bounds the amount written, and not the
+        // time.
         while written < 100_000_000 || size("-wal") > written / 5 * 4 || size("") < 60_000_000 {
             try #require(written < 400_000_000, "of \(written) octets \(size("-wal")) in the log, \(size("")) in the file")
             try write()
@@ -42,7 +44,7 @@ import Testing
         #expect(try test.database.value("SELECT COUNT(*) FROM bulk", Int.self).map { $0 >= 100 } == true)
     }
 
-    /// Someone who reads for long, a copy for example, keeps the log from its start, and no one from writing.
+    /// A long reader, for example a copy, keeps the log from its start, but does not block writers.
     @Test func checkpoint_longRead_doesNotBlockWrites() throws {
         let seen = try test.database.read { connection throws(StoreFailure) in
             let before = try connection.value("SELECT COUNT(*) FROM bulk", Int.self)
@@ -53,7 +55,7 @@ import Testing
         #expect(try test.database.value("SELECT COUNT(*) FROM bulk", Int.self) == 40)
     }
 
-    /// What is being moved ends before the files are let go of; all of it is there afterwards.
+    /// A move in progress ends before the files are closed, and all rows are there afterwards.
     @Test func checkpoint_databaseClosed_keepsAllRows() throws {
         for _ in 0..<40 { try write() }
         try test.database.close()

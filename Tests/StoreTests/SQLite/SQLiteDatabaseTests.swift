@@ -1,4 +1,4 @@
-// What is SQLite's own: files, locks, and which trouble passes.
+// Behaviour that only SQLite has: files, locks, and which failures are temporary.
 
 import Database
 import Foundation
@@ -27,7 +27,8 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    /// Moving the log into the main file again, without a connection, crashed inside SQLite.
+    /// A second move of the log into the main file, without a connection, must not crash inside
+    /// SQLite.
     @Test func close_twice_isHarmless() throws {
         let test = try TestStore(Engine.all[0])
         try test.database.close()
@@ -55,7 +56,7 @@ import Testing
         }
         #expect(names == Array(repeating: "The Juice Company", count: 5 * SQLiteDatabase.readers))
 
-        // A read that is under way when the database is closed ends as if it were not.
+        // A read in progress when the database is closed ends normally.
         let (ready, go) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         async let late: String? = withCheckedThrowingContinuation { continuation in
             Thread.detachNewThread {
@@ -82,7 +83,8 @@ import Testing
         #expect(throws: (any Error).self) { try test.store.teams.all() }
     }
 
-    /// A reader that waited for a connection took the signal that was meant for the one who closes, who then waited for ever.
+    /// A reader that waits for a connection must not receive the signal for the closing thread,
+    /// which would then wait for ever.
     @Test func close_readersWaiting_ends() throws {
         let test = try TestStore(.sqlite)
         let database = test.database
@@ -98,7 +100,7 @@ import Testing
                 }
                 ended.signal()
             }
-            // Those that hold every connection first, then those that wait for one.
+            // First the readers that use every connection, then those that wait for one.
             if number == SQLiteDatabase.readers - 1 { for _ in 0...number { ready.wait() } }
         }
         Thread.detachNewThread {
@@ -150,7 +152,8 @@ import Testing
         #expect(try test.database.read { try $0.value("SELECT COUNT(*) FROM settings", Int64.self) } == 0)
     }
 
-    /// The first durable change of a process was written without a sync: switching to the log had set it to NORMAL.
+    /// The first durable change of a process must be synced, although switching to the log sets
+    /// NORMAL.
     @Test func write_durable_isSyncedFromTheFirst() throws {
         let test = try TestStore(.sqlite)
         let other = try SQLiteDatabase(path: test.folder.url.appendingPathComponent("postern.db").path)
@@ -161,7 +164,7 @@ import Testing
         #expect(found == [2, 1, 2])
     }
 
-    /// No command that only reads may cost a write.
+    /// A command that only reads must not write.
     @Test func open_existingDatabase_writesNothing() throws {
         let test = try TestStore(.sqlite)
         let path = test.folder.url.appendingPathComponent("postern.db").path
@@ -198,7 +201,7 @@ import Testing
         #expect(error.map { "\($0)".contains("private") } == false)
     }
 
-    /// The second one was not run, and nothing said so.
+    /// A second statement in a text would be ignored silently.
     @Test func statement_twoInOneText_isRefused() throws {
         let test = try TestStore(.sqlite)
         let before = try test.database.value("SELECT COUNT(*) FROM teams", Int.self)
@@ -209,7 +212,7 @@ import Testing
         #expect(try test.database.value("SELECT COUNT(*) FROM teams; ", Int.self) == before)
     }
 
-    /// Places without a value became NULL.
+    /// Missing values would become NULL.
     @Test(arguments: Engine.all) func statement_otherNumberOfValues_isRefused(_ engine: Engine) throws {
         let test = try TestStore(engine)
         for values in [[], [SQLValue.integer(1), .integer(2)]] {
@@ -219,7 +222,8 @@ import Testing
         }
     }
 
-    /// SQLite counts on from the largest number, PostgreSQL's places were counted from one.
+    /// SQLite continues from the largest number, while PostgreSQL's placeholders would count from
+    /// one.
     @Test(.enabled(if: Engine.postgres != nil, "PostgreSQL is not installed")) func statement_mixedPlaceholders_isRefused() throws
     {
         let test = try TestStore(try #require(Engine.postgres))

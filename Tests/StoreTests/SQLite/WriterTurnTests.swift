@@ -1,4 +1,4 @@
-// Who waits for the one connection that writes.
+// The callers that wait for the one writing connection.
 
 import Database
 import Foundation
@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct WriterTurnTests {
-    /// Someone who writes until told to end, and those who wait meanwhile.
+    /// A writer that writes until it is stopped, and the callers that wait for it.
     private final class Line: Sendable {
         let turn: WriterTurn
         private let served = Mutex<[String]>([])
@@ -43,7 +43,7 @@ import Testing
             }
         }
 
-        /// Returns when it waits, or was refused.
+        /// Returns when the caller waits, or was refused.
         func add(_ name: String, isRequest: Bool) {
             let before = settled
             start(name, isRequest: isRequest) {}
@@ -60,7 +60,8 @@ import Testing
         }
     }
 
-    /// 32 requests was before them: with 16 ms a commit every decision gave up, and mail was deferred.
+    /// With 32 requests ahead and 16 ms for a commit, every decision would give up, and mail would
+    /// be deferred.
     @Test func writerTurn_mailAndDecisions_comeBeforeRequests() {
         let line = Line(burst: .seconds(60))
         for (name, isRequest) in [("request 1", true), ("decision", false), ("request 2", true), ("mail", false)] {
@@ -70,7 +71,7 @@ import Testing
         #expect(line.names == ["first", "decision", "mail", "request 1", "request 2"])
     }
 
-    /// Those beyond 32 were refused at once, however quick the changes were.
+    /// Callers beyond 32 must not be refused at once if the changes are quick.
     @Test func writerTurn_burstOfChanges_isServed() {
         let line = Line(burst: .seconds(60))
         for number in 0..<2 * WriteQueue.sharedThreads { line.add("request \(number)", isRequest: true) }

@@ -1,4 +1,4 @@
-// What an account knows of its grants and inboxes is what they say, whatever happens to them.
+// An account's columns about its grants and inboxes are right after every change of these.
 
 import Database
 import Accounts
@@ -10,7 +10,7 @@ import Testing
 @Suite(.blocking) struct AccountTriggerTests {
     static let change = TestStore.change
 
-    /// Accounts whose columns are not what follows from grants and inboxes.
+    /// Accounts whose columns differ from the values that follow from grants and inboxes.
     private func stale(_ database: any Database) throws -> [String] {
         try database.rows(
             """
@@ -72,7 +72,7 @@ import Testing
                         "UPDATE grants SET state = 'revoked', revoked_at = 1 WHERE account_id = ?1 AND state = 'authorized'",
                         [.integer(account)])
                 case 10:
-                    // A grant that comes to another account, and takes its state along.
+                    // A grant that moves to another account with its state.
                     guard let from = try account("u1"), let to = try account("u2") else { continue }
                     try raw(
                         """
@@ -101,7 +101,7 @@ import Testing
         #expect(seen == (true, true, true), "the walk met too little")
     }
 
-    /// Removing an app takes its grants along by a cascade of the database's own.
+    /// Removing an app deletes its grants by a cascade of the database.
     @Test(arguments: Engine.all) func account_appGroupDeleted_hasNoLiveGrant(_ engine: Engine) throws {
         let test = try LifecycleTests.world(engine)
         let grant = try LifecycleTests.authorize(test, "com.press")

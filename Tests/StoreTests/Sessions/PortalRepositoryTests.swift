@@ -1,4 +1,4 @@
-// The page of one's own: links that work once, in one browser, for a while; sessions that end.
+// The users' page: links that work once, in one browser, for a limited time; sessions that end.
 
 import Accounts
 import SignIn
@@ -110,7 +110,8 @@ import Testing
             sessions: SessionLifetime(total: 3_600, idle: 300))
         #expect(try short.page.session(token, now: Self.now + 299) != nil)
         #expect(try short.page.session(token, now: Self.now + 300 + 299) == nil)
-        // The end is fixed at the sign-in: a longer life afterwards does not revive it.
+        // The end is set at the sign-in: a longer lifetime in a later configuration does not revive
+        // it.
         let link = try #require(try link(test))
         let new = try #require(try short.page.signIn(link: link.secret, browser: "b1", replacing: nil, now: Self.now))
         for time in stride(from: Int64(0), to: 3_600, by: 250) {
@@ -171,6 +172,6 @@ import Testing
 }
 
 extension PageLink {
-    /// The token, which all of these tests are about; one that is no token where there is none.
+    /// The token for these tests; an invalid one if there is none.
     fileprivate var secret: String { token ?? "" }
 }

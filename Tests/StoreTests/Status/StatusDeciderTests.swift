@@ -1,4 +1,5 @@
-// The status of users at their first authorization, on both engines: what is known, what other teams may add, and that it stays.
+// The status of users at their first authorization, on both engines: the signals, what other teams
+// contribute, and that it stays.
 
 import Accounts
 import CEL
@@ -36,7 +37,7 @@ import Testing
             )
         }
 
-        /// Signs jane in with juice; what the app is told.
+        /// Signs jane in to juice; returns the status that the app gets.
         func authorize(
             _ method: SignInMethod = .mail, _ references: Set<String> = ["otp"], given: Int? = nil, organisation: String? = nil
         ) throws -> Int? {
@@ -58,7 +59,7 @@ import Testing
             }
         }
 
-        /// Logs a decision of a team about jane, with what the team said of it.
+        /// Logs a decision of a team about jane, with the team's label.
         func label(_ team: String, _ label: DecisionLabel) throws {
             try test.store.database.write(.durable) { connection throws(StoreFailure) in
                 try connection.run(
@@ -75,14 +76,14 @@ import Testing
             }
         }
 
-        /// What is known of jane now.
+        /// The present signals about jane.
         func signals() throws -> [StandardSignal: String] {
             try test.store.database.read { connection throws(StoreFailure) in
                 try decider.signals(connection, userID: "jane", clientID: "com.juice", now: now)
             }.mapValues(\.text)
         }
 
-        /// What was kept: status, reasons and signals, the oldest first.
+        /// The stored decisions: status, reasons and signals, the oldest first.
         func kept() throws -> [(status: Int, reasons: String, signals: String)] {
             try test.store.database.rows("SELECT status, reasons, signals FROM status_decisions ORDER BY id").map {
                 row throws(StoreFailure) in try (row["status"], row["reasons"], row["signals"])
@@ -93,7 +94,7 @@ import Testing
     @Test(arguments: Engine.all) func status_newUser_isUnsupportedForGood(_ engine: Engine) throws {
         var world = try World(engine)
         #expect(try world.authorize() == 0)
-        // Consent is in force: nothing is told again, and nothing is decided again.
+        // Consent is in force: nothing is delivered or decided again.
         world.now += 4_000 * Self.hour
         #expect(try world.authorize() == nil)
         let kept = try world.kept()
@@ -121,7 +122,7 @@ import Testing
         var world = try World(engine)
         try world.join("tea", "milk")
         world.now += 2_200 * Self.hour
-        // Two teams: their number is not known, and nothing that they know is.
+        // With only two teams, neither their number nor their reports are signals.
         var signals = try world.signals()
         #expect(signals[.userTeams] == nil && signals[.fraudulentOutcomes] == nil && signals[.userReplies] == nil)
         try world.join("cocoa")
@@ -143,7 +144,7 @@ import Testing
         #expect(try world.signals()[.newTeams] == "4" && world.signals()[.userTeams] == "7")
     }
 
-    /// What two teams report changes nothing; what three report does, whoever they are.
+    /// The reports of two teams change nothing; those of three do, independent of which teams.
     @Test(arguments: Engine.all) func fraudReports_ofTeams_countFromThreeOn(_ engine: Engine) throws {
         let world = try World(engine)
         try world.join("tea", "milk", "cocoa")
@@ -156,7 +157,8 @@ import Testing
         #expect(try world.kept().map(\.reasons) == ["REPORTED"])
     }
 
-    /// Bounces of one team were told to the others once the user had accounts with three, whoever's mail it was that bounced.
+    /// Bounces and replies of one team must not count for other teams: only those of at least three
+    /// teams do.
     @Test(arguments: Engine.all) func bouncesAndReplies_ofTeams_countFromThreeOn(_ engine: Engine) throws {
         let world = try World(engine)
         try world.join("tea", "milk", "cocoa")
@@ -176,7 +178,7 @@ import Testing
         }
     }
 
-    /// At the first sign-in of a work account the store did not know yet that it is one.
+    /// A work account must be known as one at its first sign-in.
     @Test(arguments: Engine.all) func status_managedAccount_isKnownAtFirstSignIn(_ engine: Engine) throws {
         var world = try World(engine)
         world.now += 25 * Self.hour
@@ -196,7 +198,8 @@ import Testing
             try world.test.store.grants.revokeAll(account: account, Change(actor: "test", now: world.now))
             #expect(try world.authorize() == 2)
         }
-        // Back for the third time within 30 days: the policy says unknown, and what was given stays.
+        // A return for the third time within 30 days: the policy says unknown, and the given status
+        // stays.
         #expect(try world.kept().map(\.reasons) == ["KNOWN_BEFORE", "KNOWN_BEFORE", "KNOWN_BEFORE"])
         try world.test.store.grants.revokeAll(account: account, Change(actor: "test", now: world.now))
         #expect(try world.authorize() == 2)

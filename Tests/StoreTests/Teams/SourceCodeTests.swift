@@ -1,4 +1,5 @@
-// Codes that prove addresses, on both engines: each is good once, for an hour and five tries, and no team mails without end.
+// Codes that prove addresses, on both engines: each is valid once, for an hour and five tries, and
+// no team can send endless mail.
 
 import Accounts
 import Database
@@ -24,7 +25,7 @@ import Testing
         try test.store.sources.sources(team: team).map { "\($0.kind) \($0.value)" }
     }
 
-    /// A claim of juice's, and its first code.
+    /// A claim of juice, and its first code.
     private func claimed(_ test: TestStore, _ address: String = address) throws -> SourceCode {
         _ = try test.store.sourceClaims.claim(team: "juice", address, Self.at(0))
         return try #require(try test.store.sourceClaims.newCode(team: "juice", address: address, ifNone: true, Self.at(0)))
@@ -48,7 +49,7 @@ import Testing
         #expect(try test.store.sources.teams(registering: AddrSpec.typed(Self.address)).count == 1)
         #expect(try test.store.sources.teams(registering: AddrSpec.typed("other@partner.example")).isEmpty)
         #expect(try claims.list(team: "juice", now: TestStore.now).map(\.need) == [nil])
-        // No look ends it: nothing is due, and nothing that is found changes it.
+        // No check ends it: it is never due, and no result changes it.
         #expect(try claims.due(now: TestStore.now + 4000 * Self.day, limit: 10).isEmpty)
         for proof in [SourceClaim.Proof.absent, .unanswered] {
             #expect(try claims.record(proof, of: proved, Self.at(100 * Self.day))?.state == .proved)
@@ -58,7 +59,7 @@ import Testing
         #expect(try test.store.audit.entries(limit: 3).map(\.action) == ["source.prove", "source.code", "source.claim"])
         try claims.remove(team: "juice", "TEAM@partner.example", Self.at(99))
         #expect(try Self.serving(test).isEmpty)
-        // Claimed again, the code of before is of no use.
+        // After another claim, the earlier code is not valid.
         _ = try claims.claim(team: "juice", Self.address, Self.at(100))
         expectRefusal(.unmet) { _ = try claims.prove(team: "juice", address: Self.address, code: code.code, Self.at(101)) }
     }
@@ -70,16 +71,16 @@ import Testing
         func prove(_ code: String, at seconds: Int64 = 9) throws {
             _ = try claims.prove(team: "juice", address: Self.address, code: code, Self.at(seconds))
         }
-        // What cannot be a code is no try.
+        // A text that cannot be a code does not count as a try.
         for text in ["", "12345", "1234567", "12345x", "¹²³⁴⁵⁶"] { expectRefusal(.invalid) { try prove(text) } }
         for _ in 0..<5 { expectRefusal(.invalid) { try prove(Self.wrong(first)) } }
-        // Six times wrong: the right one is worth nothing any more.
+        // After five wrong codes the right one is not valid.
         expectRefusal(.unmet) { try prove(Self.wrong(first)) }
         expectRefusal(.unmet) { try prove(first.code) }
         #expect(
             try claims.list(team: "juice", now: TestStore.now).first?.need
                 == "a new code: the team requests one (POST /v1/sources/code)")
-        // Another one, which makes the one before it worthless, and ends after an hour.
+        // Another code, which makes the previous one invalid, and ends after an hour.
         let second = try #require(try claims.newCode(team: "juice", address: Self.address, ifNone: true, Self.at(10)))
         if first.code != second.code { expectRefusal(.invalid) { try prove(first.code, at: 11) } }
         expectRefusal(.unmet) { try prove(second.code, at: 10 + Self.hour) }
@@ -96,7 +97,8 @@ import Testing
             _ = try claims.newCode(team: team, address: address, ifNone: false, Self.at(seconds))
         }
         for team in ["soda", "cola"] { _ = try test.store.teams.add(id: team, name: team, TestStore.change) }
-        // Three for a team and mailbox, under whatever spelling, given up in between or not.
+        // Three for a team and mailbox, in every spelling, even if the claim was given up in
+        // between.
         try mail("juice", "victim@gmail.com")
         try mail("juice", "vic.tim+1@gmail.com")
         try claims.remove(team: "juice", "victim@gmail.com", Self.at(0))
@@ -110,14 +112,14 @@ import Testing
         expectRefusal(.limit) { try mail("juice", "more@partner.example", at: Self.day - 1) }
         try mail("cola", "more@partner.example")
         try mail("juice", "more@partner.example", at: Self.day)
-        // What no limit looks at goes, and nothing else.
+        // Only messages that no limit counts are deleted.
         #expect(try claims.deleteExpiredCodes(now: TestStore.now + Self.day - 1) == 0)
         #expect(try claims.deleteExpiredCodes(now: TestStore.now + Self.day, limit: 20) == 20)
         while try claims.deleteExpiredCodes(now: TestStore.now + Self.day) > 0 {}
         #expect(try claims.codes(team: "juice", now: TestStore.now + Self.day).keys.sorted() == ["more@partner.example"])
     }
 
-    /// A mail server that was down for three minutes locked an address for a day.
+    /// A mail server that is down for three minutes must not block an address for a day.
     @Test(arguments: Engine.all) func sourceCode_messageNotSent_doesNotCount(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
@@ -132,14 +134,15 @@ import Testing
         for second in Int64(0)..<30 { try fail(Self.address, counts: false, at: second) }
         for second in Int64(30)..<33 { try fail(Self.address, counts: true, at: second) }
         expectRefusal(.limit) { try fail(Self.address, counts: true, at: 33) }
-        // Nor without end: sixty in an hour.
+        // These are limited too: sixty in an hour.
         _ = try claims.claim(team: "juice", "b@partner.example", Self.at(40))
         for second in Int64(40)..<70 { try fail("b@partner.example", counts: false, at: second) }
         expectRefusal(.limit) { try fail("b@partner.example", counts: false, at: 70) }
         try fail("b@partner.example", counts: false, at: Self.hour)
     }
 
-    /// Codes whose message did not leave would be so many guesses more.
+    /// The tries of codes whose message was not sent must count, because they would be additional
+    /// guesses.
     @Test(arguments: Engine.all) func sourceCode_wrongTriesOfUnsentCode_count(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
@@ -171,11 +174,12 @@ import Testing
         expectRefusal(.limit) { _ = try claims.prove(team: "juice", address: "b@partner.example", code: code.code, Self.at(1)) }
     }
 
-    /// Sixteen at once with one code each: of wrong ones five are compared, of the right one one proves.
+    /// Sixteen tries at the same time with one code: of wrong ones only five are compared, and of
+    /// right ones only one proves the address.
     @Test(arguments: Engine.all) func sourceCode_concurrentTries_areCountedOneByOne(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let claims = test.store.sourceClaims
-        // One claim and one code, however many ask.
+        // One claim and one code, even with many concurrent requests.
         let sent = Mutex<[SourceCode]>([])
         DispatchQueue.concurrentPerform(iterations: 8) { _ in
             guard (try? claims.claim(team: "juice", Self.address, Self.at(0))) != nil,
@@ -216,7 +220,7 @@ import Testing
         #expect(try claims.claims(team: "juice").isEmpty)
     }
 
-    /// What was claimed alone could not be removed with the command that lists it.
+    /// A claim without a source must be removable with the command that lists it.
     @Test(arguments: Engine.all) func sourceClaim_administratorAddsOrRemoves_ends(_ engine: Engine) throws {
         let test = try TestStore(engine)
         let (store, claims) = (test.store, test.store.sourceClaims)
@@ -231,7 +235,7 @@ import Testing
         #expect(try Self.serving(test) == ["address \(Self.address)"])
         #expect(try claims.claims(team: "juice").isEmpty)
         expectRefusal(.exists) { _ = try claims.claim(team: "juice", Self.address, Self.at(3)) }
-        // With its team all of it goes.
+        // All of it is deleted with its team.
         _ = try claims.claim(team: "juice", "b@partner.example", Self.at(4))
         try store.teams.remove("juice", TestStore.change)
         #expect(try claims.due(now: .max, limit: 10).isEmpty)

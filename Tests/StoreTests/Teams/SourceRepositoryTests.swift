@@ -1,4 +1,4 @@
-// Outbound sources: what may be registered, and how many.
+// Outbound sources: which may be registered, and how many.
 
 import Accounts
 import TestSupport

@@ -1,4 +1,4 @@
-// Transfer of an app to another team: what moves, what ends, and what each team is told.
+// Transfer of an app to another team: what moves, what ends, and the events of each team.
 
 import Database
 import Accounts
@@ -12,7 +12,8 @@ import Testing
     static let change = TestStore.change
     static let overlap: Int64 = 60 * 86_400
 
-    /// Team juice with two groups of apps, team milk with none; u1 has consented to com.juice, with a status and a passed check.
+    /// Team juice with two groups of apps, and team milk with none; u1 has consented to com.juice,
+    /// with a status and a passed check.
     struct Fixture {
         let test: TestStore
         let old: AuthorizedGrant
@@ -38,7 +39,8 @@ import Testing
             return client
         }
 
-        /// Start, with the old team asking for the user's transfer subject, and finish.
+        /// Starts the transfer, requests the user's transfer subject for the old team, and
+        /// finishes.
         func move(finishedAt now: Int64 = TestStore.now) throws -> String {
             _ = try transfers.start(team: "juice", app: "com.juice", to: "milk", change)
             let subject = try transfers.transferSubject(
@@ -51,7 +53,8 @@ import Testing
         func new() throws -> Account { try #require(try test.store.accounts.accounts(team: "milk", user: "u1").first) }
     }
 
-    /// The old team's token redirected and read the stream that the new team had made for its app.
+    /// The old team's access token must not change or read the stream that the new team created for
+    /// the app.
     @Test(arguments: Engine.all) func transfer_accessTokensOfApp_areDeleted(_ engine: Engine) throws {
         let fixture = try Fixture(engine)
         let database = fixture.test.database
@@ -82,11 +85,11 @@ import Testing
         #expect(first != world.old.account.sub)
         #expect(try subject("nobody") == nil)
         #expect(try subject(world.old.account.sub, target: "juice") == nil)
-        // An app that stays has no part in it.
+        // An app that stays has no transfer subject.
         #expect(
             try world.transfers.transferSubject(
                 sub: world.old.account.sub, client: world.client("com.press"), target: "milk", Self.change) == nil)
-        // Not before it is the new team's.
+        // Not before the app belongs to the new team.
         #expect(try world.transfers.account(transferSubject: first, client: client, Self.change) == nil)
     }
 
@@ -102,7 +105,7 @@ import Testing
         let address = try #require(try world.test.store.addresses.current(account: new.number)).address
         #expect(account.email == .relay(address))
         #expect(address != world.old.relayAddress?.address)
-        // For 60 days, for this team, and only for what was made.
+        // For 60 days, for this team, and only with an existing subject.
         let end = Change(actor: "uid:0", now: Self.change.now + Self.overlap)
         #expect(try world.transfers.account(transferSubject: subject, client: client, end) == nil)
         #expect(try world.transfers.account(transferSubject: "nothing", client: client, Self.change) == nil)
@@ -124,7 +127,7 @@ import Testing
         #expect(history.passedChecks90d == 1)
         #expect(history.lastPasses.emailCode == TestStore.now - 60)
         #expect(history.grant?.transferredAt == TestStore.now + 3600)
-        // A sign-in is not a first one, and brings no other account.
+        // The next sign-in is not a first one, and creates no other account.
         let again = try LifecycleTests.authorize(world.test, "com.juice", status: 0)
         #expect(again.kind == .again)
         #expect(again.account.sub == new.sub)
@@ -184,7 +187,7 @@ import Testing
             let left = try world.test.store.relay.relayAddress(localPart: address.localPart, domain: address.domain)
             #expect((left != nil) == alsoPress)
             #expect(try LifecycleTests.state(world.test, world.old.account.sub) == (alsoPress ? .authorized : .notFound))
-            // Moving is not a deletion, and no one is told that someone left.
+            // A move is not a deletion: no tombstone and no event says that a user left.
             #expect(try world.test.store.tombstones.tombstones(user: "u1", now: TestStore.now).isEmpty)
             #expect(try LifecycleTests.told(world.test).isEmpty)
             #expect(try world.test.store.grants.credentialState(team: "milk", sub: world.new().sub) == .authorized)
@@ -227,7 +230,7 @@ import Testing
         try world.transfers.cancel(app: "com.juice.web", Self.change)
         expectRefusal(.notFound) { try world.transfers.cancel(app: "com.juice", Self.change) }
         _ = try world.move()
-        // And back again.
+        // The app moves back.
         _ = try world.transfers.start(team: "milk", app: "com.juice", to: "juice", Self.change)
         #expect(try world.transfers.finish(app: "com.juice", Self.change).state == .finished)
         #expect(try LifecycleTests.state(world.test, world.old.account.sub, "com.juice") == .authorized)

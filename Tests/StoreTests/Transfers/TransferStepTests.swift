@@ -1,4 +1,5 @@
-// An app with many consents moves to another team while users sign up: in small steps that are at odds with no one.
+// An app with many consents moves to another team while users sign up: in small steps without
+// conflicts.
 
 import Database
 import Accounts
@@ -10,10 +11,12 @@ import Testing
 @Suite(.blocking) struct TransferStepTests {
     private static let change = TestStore.change
 
-    /// How many consents move beside sign-ups; more than `make test` takes are for measuring.
+    /// How many consents move beside sign-ups; a higher number than in `make test` is for
+    /// measurements.
     private static let count = ProcessInfo.processInfo.environment["POSTERN_TRANSFER"].flatMap { Int($0) } ?? 700
 
-    /// The app com.juice of team juice, with consents of so many users, who all have a relay address; and team milk.
+    /// The app com.juice of team juice, with consents of this number of users, who all have a relay
+    /// address; and team milk.
     private static func world(_ engine: Engine, grants: Int) throws -> TestStore {
         let test = try TestStore(engine)
         _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, change)
@@ -42,7 +45,7 @@ import Testing
         try test.database.value(SQL(sql, []))
     }
 
-    /// Everything has followed: who, with which address, and whether mail is wanted.
+    /// Everything has moved: the users, their addresses, and whether mail is wanted.
     private static func expectMoved(_ test: TestStore, grants: Int) throws {
         let juice = try test.store.teams.team("juice").number
         let milk = try test.store.teams.team("milk").number
@@ -64,7 +67,8 @@ import Testing
                 == Int64(grants))
     }
 
-    /// It counted all consents in a transaction that every sign-up was at odds with, and never came to its end on PostgreSQL.
+    /// A transaction that counts all consents would conflict with every sign-up, and never end on
+    /// PostgreSQL.
     @Test(arguments: Engine.all) func transfer_duringSignUps_movesAllGrants(_ engine: Engine) async throws {
         let test = try Self.world(engine, grants: Self.count)
         _ = try test.store.transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
@@ -82,7 +86,8 @@ import Testing
                     id: user, name: nil, inbox: TestStore.inbox("\(user)@home.example"), isVerified: true, Self.change)
                 _ = try store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: user), Self.change)
                 signedUp.withLock { $0 += 1 }
-                // For measuring: 120 a second, by two threads, whatever the machine could do.
+                // For measurements: 120 a second, by two threads, independent of the machine's
+                // speed.
                 if Self.count > 700 {
                     Thread.sleep(forTimeInterval: max(0, (begin + .seconds(Double(number) / 60) - .now) / .seconds(1)))
                 }
@@ -95,11 +100,11 @@ import Testing
             if Self.count > 700 { print("\(engine): \(Self.count) moved in \(ContinuousClock.now - start)") }
         }
         try await together([signsUp, signsUp, moves])
-        if Self.count > 700 { print("\(engine): \(signedUp.withLock { $0 }) signed up meanwhile") }
+        if Self.count > 700 { print("\(engine): \(signedUp.withLock { $0 }) signed up during the transfer") }
         try Self.expectMoved(test, grants: Self.count)
         let transfer = try #require(try store.transfers.transfers().first)
         #expect(transfer.state == .finished && transfer.moved >= min(Self.count, BoundedCount.bound) && transfer.waiting == 0)
-        // Who signed up in the middle of it has one account, with the new team.
+        // A user who signed up during the transfer has one account, with the new team.
         let milk = try store.teams.team("milk").number
         let own = try Self.number(
             test,
@@ -113,7 +118,7 @@ import Testing
         let transfers = test.store.transfers
         _ = try transfers.start(team: "juice", app: "com.juice", to: "milk", Self.change)
         #expect(try transfers.step(app: "com.juice", limit: 30, Self.change).isFinished == false)
-        // One of those that wait signs in, and follows by itself.
+        // A user whose grant still waits signs in, and the grant moves with it.
         _ = try test.store.grants.authorize(AuthorizationRequest(clientID: "com.juice", userID: "b77"), Self.change)
         let half = try #require(try transfers.transfers().first)
         #expect(half.state == .moving && half.moved == 31 && half.waiting == 69)
@@ -125,7 +130,8 @@ import Testing
         #expect(try Self.number(test, "SELECT COUNT(*) FROM grants") == 100)
     }
 
-    /// One statement looked at all of them for those that were passed over, and took longer than a statement may.
+    /// One statement that reads all grants to find skipped ones would take longer than a statement
+    /// may.
     @Test(arguments: Engine.all) func transfer_skippedGrants_areFoundInRanges(_ engine: Engine) throws {
         let test = try Self.world(engine, grants: 50)
         let transfers = test.store.transfers
@@ -139,7 +145,8 @@ import Testing
         #expect(try #require(try transfers.transfers().first).moved == 50)
     }
 
-    /// A step reads and changes what it moves, and nothing that grows with the group.
+    /// A step reads and changes only the grants that it moves; its cost does not grow with the
+    /// group.
     @Test(arguments: Engine.all) func transfer_step_countsNothing(_ engine: Engine) throws {
         let test = try Self.world(engine, grants: 70)
         let recorder = RecordingDatabase(test.database)

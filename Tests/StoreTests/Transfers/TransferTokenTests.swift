@@ -1,4 +1,4 @@
-// What tokens say of a user while an app moves to another team, and afterwards.
+// The content of tokens while an app moves to another team, and afterwards.
 
 import Database
 import Accounts
@@ -12,7 +12,8 @@ import Testing
     static let change = TestStore.change
     static let redirect = "https://app.example/signed-in"
 
-    /// Teams juice and cola with apps that u1 has consented to, and milk, which gets them; tokens for each app.
+    /// Teams juice and cola with apps that u1 has consented to, and milk, which gets the apps;
+    /// tokens for each app.
     struct Fixture {
         let test: TestStore
 
@@ -55,10 +56,10 @@ import Testing
             return subject
         }
 
-        /// How many refresh tokens there are.
+        /// The number of refresh tokens.
         func refreshTokens() throws -> Int? { try test.database.value("SELECT COUNT(*) FROM refresh_tokens", Int.self) }
 
-        /// Hands the app over; of its grants at most `limit` follow.
+        /// Transfers the app; at most `limit` of its grants move.
         func move(_ app: String, of team: String, limit: Int = 500) throws {
             _ = try test.store.transfers.start(team: team, app: app, to: "milk", change)
             _ = try test.store.transfers.finish(app: app, keepingRedirects: true, limit: limit, change)
@@ -91,7 +92,7 @@ import Testing
         #expect(juice.sub == cola.sub, "one user, one team")
         let (first, second) = (try #require(juice.transferSub), try #require(cola.transferSub))
         #expect(first != second)
-        // Each is what the old team of that app gave.
+        // Each is the subject of that app's old team.
         for (subject, app, other) in [(first, "com.juice", "com.cola"), (second, "com.cola", "com.juice")] {
             #expect(
                 try world.test.store.transfers.account(transferSubject: subject, client: world.client(app), Self.change)?.sub
@@ -123,7 +124,7 @@ import Testing
         #expect(refreshed.transferSub != nil)
     }
 
-    /// With them the old team would be told the new team's sub and address.
+    /// With them the old team would get the new team's sub and address.
     @Test(arguments: Engine.all) func transfer_codesAndAccessTokensOfBefore_end(_ engine: Engine) throws {
         let world = try Fixture(engine)
         let tokens = try world.redeem(try world.code("com.juice"), "com.juice")
@@ -132,11 +133,12 @@ import Testing
         try world.move("com.juice", of: "juice", limit: 0)
         #expect(try world.test.store.provider.userInfo(accessToken: tokens.accessToken, now: TestStore.now) == nil)
         #expect(throws: StoreFailure.self) { try world.redeem(code, "com.juice") }
-        // The new team goes on with the refresh token, and is told its own sub.
+        // The new team continues with the refresh token, and gets its own sub.
         #expect(try world.refresh(tokens.refreshToken, "com.juice").sub == world.account("milk").sub)
     }
 
-    /// A browser that is led there without a question would bring the old team the new team's sub and address.
+    /// A browser that is redirected there without consent would give the old team the new team's
+    /// sub and address.
     @Test(arguments: [true, false]) func transfer_redirectURIs_endUnlessTheyAreKept(_ isKept: Bool) throws {
         let world = try Fixture(.sqlite)
         _ = try world.test.store.openIDClients.addLogoutRedirect(

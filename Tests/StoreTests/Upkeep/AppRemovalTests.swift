@@ -1,4 +1,4 @@
-// Apps and endpoints that are removed while much hangs on them: gone for everyone at once, and away in small steps.
+// Apps and endpoints with many rows: invisible to everyone at once, and deleted in small steps.
 
 import Database
 import Accounts
@@ -14,7 +14,7 @@ import Testing
     private static let later = RemovalRepositoryTests.later
     private static let users = 120
 
-    /// An app with an endpoint and consents of so many users, each with a relay address.
+    /// An app with an endpoint and consents of this number of users, each with a relay address.
     private static func world(_ engine: Engine, users: Int = users) throws -> (TestStore, [RelayAddress]) {
         let test = try TestStore(engine)
         _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, TestStore.change)
@@ -37,7 +37,7 @@ import Testing
         try test.database.value(SQL(sql, []))
     }
 
-    /// The consent is gone for mail, teams and users.
+    /// The consent does not exist for mail, teams and users.
     private static func expectEnded(_ test: TestStore, _ address: RelayAddress, user: String) throws {
         let store = test.store
         #expect(
@@ -52,7 +52,7 @@ import Testing
             try store.persons.records(user: user, now: TestStore.now).filter { $0.name == "consents" }.allSatisfy(\.rows.isEmpty))
     }
 
-    /// One transaction with all consents took as long as they were many, and others waited.
+    /// One transaction for all consents would make other writers wait too long.
     @Test(arguments: Engine.all) func appRemoval_manyConsents_endsAtOnceDeletesInSteps(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine)
         try test.store.apps.remove(team: "juice", clientID: "com.juice", Self.later)
@@ -61,7 +61,7 @@ import Testing
             try Self.expectEnded(test, addresses[0], user: "u0")
             try Self.expectEnded(test, addresses[Self.users - 1], user: "u\(Self.users - 1)")
             #expect(try test.store.apps.apps(team: "juice").isEmpty)
-            // Neither under its name nor under the one that it has meanwhile.
+            // Neither under its name nor under its internal one.
             #expect(try !test.store.apps.isClient("com.juice"))
             for client in try test.database.values("SELECT client_id FROM apps", String.self) {
                 #expect(try !test.store.apps.isClient(client))
@@ -70,7 +70,7 @@ import Testing
             steps += 1
         } while try test.store.removals.step(now: Self.later.now)
         #expect(steps > Self.users / 50)
-        // Each consent's end was told once; accounts and team are as they were.
+        // The end of each consent has one event; accounts and team are unchanged.
         let told = try test.store.outbox.events(limit: 1_000)
         #expect(told.map(\.type) == Array(repeating: .consentRevoked, count: Self.users))
         #expect(Set(told.map(\.sub)) == Set(addresses.map(\.account.sub)))
@@ -97,12 +97,13 @@ import Testing
         #expect(try Self.number(test, "SELECT COUNT(*) FROM grants") == 1)
     }
 
-    /// Whoever ends the account before its consent has gone: the endpoint hears of the account, and of nothing twice.
+    /// If the account ends before its consent is deleted, the endpoint gets the event about the
+    /// account, and no event twice.
     @Test(arguments: Engine.all) func appRemoval_accountEndsMeanwhile_isToldOnce(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine)
         let (deleted, removed) = (addresses[Self.users - 1], addresses[Self.users - 2])
         try test.store.apps.remove(team: "juice", clientID: "com.juice", Self.later)
-        // What else becomes of an account is no concern of an app that is gone.
+        // Later changes of an account cause no events for a removed app.
         try test.store.addresses.setForwarding(deleted.address, on: false, Self.later)
         try test.store.accounts.delete(account: deleted.account.number, Self.later)
         try test.store.users.remove("u\(Self.users - 2)", Self.later)
@@ -114,8 +115,8 @@ import Testing
         }
     }
 
-    /// Of an app on its way to another team, those that have not followed are another team's: their consents end, and nobody is
-    /// told.
+    /// If the app is moving to another team, the remaining consents belong to another team: they
+    /// end, and no endpoint is notified.
     @Test(arguments: Engine.all) func appRemoval_duringTransfer_endsAllConsents(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine)
         _ = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)
@@ -132,7 +133,8 @@ import Testing
         }
     }
 
-    /// Mail to the old team's address went on to the new team's account until its last row was gone.
+    /// Mail to the old team's address must stop at once, and not go to the new team's account until
+    /// the last row is deleted.
     @Test(arguments: Engine.all) func appRemoval_afterTransfer_stopsMailToSuccessor(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine)
         _ = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)
@@ -149,7 +151,8 @@ import Testing
         repeat { #expect(try successors() == 0) } while try test.store.removals.step(now: Self.later.now)
     }
 
-    /// The client was looked up, and the app removed, before the code was exchanged: it gave tokens.
+    /// A code must not give tokens if the app is removed after the client was found and before the
+    /// exchange.
     @Test(arguments: Engine.all) func appRemoval_codeIssuedBefore_isRefused(_ engine: Engine) throws {
         let (test, _) = try Self.world(engine)
         let redirect = TransferTokenTests.redirect
@@ -168,7 +171,7 @@ import Testing
         #expect(try Self.number(test, "SELECT COUNT(*) FROM refresh_tokens") == 0)
     }
 
-    /// A user who came back in that moment had a live consent to an app that is gone, and was counted.
+    /// A user who returns at that moment must not get a live consent to a removed app.
     @Test(arguments: Engine.all) func appRemoval_revokedConsent_isNotRevived(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine)
         let account = addresses[Self.users - 1].account
@@ -207,7 +210,7 @@ import Testing
         #expect(try LifecycleTests.told(test).isEmpty)
     }
 
-    /// While its accounts went, a team that was removed heard where its users' mail goes.
+    /// While its accounts are deleted, a removed team must not get events about its users' mail.
     @Test(arguments: Engine.all) func teamRemoval_accountsEnding_sendsOnlyAccountDelete(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine)
         try test.store.teams.remove("juice", Self.later)
@@ -219,7 +222,7 @@ import Testing
         #expect(Set(told.map(\.sub)) == Set(addresses.map(\.account.sub)))
     }
 
-    /// The first one that failed kept all others waiting, for as long as it failed.
+    /// A removal that fails must not block the others.
     @Test(arguments: Engine.all) func removal_oneFails_othersGoOn(_ engine: Engine) throws {
         let (test, addresses) = try Self.world(engine, users: 60)
         try test.database.write(.durable) { connection in
@@ -239,7 +242,7 @@ import Testing
         #expect(failures.map(\.item) == [.team(team)])
         #expect(try Self.number(test, "SELECT COUNT(*) FROM accounts WHERE team_id <> \(team)") == 0)
         #expect(try test.store.removals.backlog() == RemovalRepository.Backlog(count: 1, oldest: Self.later.now))
-        // It is not tried each second.
+        // A failed removal is not tried every second.
         #expect(try test.store.removals.run(now: Self.later.now, passing: [.team(team)]).isEmpty)
         try test.database.write(.durable) { try $0.runScript("DROP TABLE holders") }
         #expect(try test.store.removals.run(now: Self.later.now).isEmpty)

@@ -1,4 +1,5 @@
-// Teams and accounts that are removed while they are large: gone for everyone at once, and away in small steps.
+// Large teams and accounts: after their removal invisible to everyone at once, and deleted in small
+// steps.
 
 import Accounts
 import Events
@@ -10,7 +11,7 @@ import Testing
 @Suite(.blocking) struct RemovalRepositoryTests {
     static let later = Change(actor: "uid:0", now: TestStore.now + 60)
 
-    /// What is stored of accounts and teams, table by table.
+    /// The stored rows of accounts and teams, table by table.
     private static func rows(_ test: TestStore, _ tables: [String]) throws -> [String: Int64] {
         try tables.reduce(into: [:]) { counts, table in
             counts[table] = try test.database.value("SELECT COUNT(*) FROM \(raw: table)", Int64.self)
@@ -23,7 +24,8 @@ import Testing
         "outbound_sources", "api_keys",
     ]
 
-    /// A team of so many users, each with a relay address, a consent to an app that hears of changes, and marks.
+    /// A team with this number of users, each with a relay address, a consent to an app with an
+    /// endpoint, and marks.
     private static func team(_ engine: Engine, users: Int, marks: Int = 3) throws -> (TestStore, [RelayAddress]) {
         let test = try TestStore(engine)
         _ = try test.store.apps.add(team: "juice", clientID: "com.juice", group: nil, TestStore.change)
@@ -43,7 +45,7 @@ import Testing
         return (test, addresses)
     }
 
-    /// Nothing of the account is found by anyone.
+    /// No query finds anything of the account.
     private static func expectGone(_ test: TestStore, _ address: RelayAddress, user: String) throws {
         let store = test.store
         #expect(try store.relay.account(number: address.account.number, day: TestStore.today) == nil)
@@ -62,14 +64,14 @@ import Testing
         }
     }
 
-    /// One transaction with all of it took 40 seconds, in which others waited.
+    /// One transaction for everything would take 40 seconds, in which other writers wait.
     @Test(arguments: Engine.all) func teamRemoval_manyAccounts_endsAtOnceDeletesInSteps(_ engine: Engine) throws {
         let users = 120
         let (test, addresses) = try Self.team(engine, users: users)
         try test.store.teams.remove("juice", Self.later)
         var steps = 0
         repeat {
-            // Halfway as at the end, whoever was interrupted where.
+            // Halfway as at the end, at every point of an interruption.
             try Self.expectGone(test, addresses[users - 1], user: "u\(users - 1)")
             try Self.expectGone(test, addresses[0], user: "u0")
             #expect(try test.store.teams.all().isEmpty)
@@ -80,7 +82,7 @@ import Testing
         #expect(steps > users / 50)
         #expect(try !test.store.removals.isPending())
         #expect(try Self.rows(test, Self.tables) == Dictionary(uniqueKeysWithValues: Self.tables.map { ($0, 0) }))
-        // Each account's end was told once, and no name is issued again.
+        // The end of each account has one event, and no name is issued again.
         let told = try test.store.outbox.events(limit: 1_000)
         #expect(told.map(\.type) == Array(repeating: .accountDelete, count: users))
         #expect(Set(told.map(\.sub)) == Set(addresses.map(\.account.sub)))
@@ -100,7 +102,7 @@ import Testing
         #expect(try test.store.persons.accounts(user: "u59", since: 0, now: TestStore.now).map(\.number) == [new.account.number])
     }
 
-    /// An account with a year's marks took as long as all of them.
+    /// An account with a year of marks must not take one long transaction.
     @Test(arguments: Engine.all) func accountRemoval_manyRows_endsAtOnceDeletesInSteps(_ engine: Engine) throws {
         let marks = 2 * RemovalRepository.rows
         let (test, addresses) = try Self.team(engine, users: 2, marks: marks)
@@ -108,7 +110,7 @@ import Testing
         #expect(try test.store.outbox.events().map(\.type) == [.accountDelete])
         #expect(try test.store.removals.isPending())
         #expect(try test.store.teams.all().map(\.id) == ["juice"])
-        // The user may come back before the last row is away.
+        // The user may return before the last row is deleted.
         let back = try test.address("u0", app: "com.juice")
         #expect(back.account.number != addresses[0].account.number)
         try test.store.accounts.delete(account: back.account.number, Self.later)
@@ -116,7 +118,7 @@ import Testing
         #expect(
             try Self.rows(test, ["accounts", "once_marks", "teams"]) == ["accounts": 1, "once_marks": Int64(marks), "teams": 1])
         #expect(try test.store.outbox.events().map(\.type) == [.accountDelete, .accountDelete])
-        // With the user goes the other one, which is as large.
+        // The other account, which is as large, is removed with its user.
         try test.store.users.remove("u1", Self.later)
         #expect(try test.store.relay.account(number: addresses[1].account.number, day: TestStore.today) == nil)
         expectRefusal(.notFound) { _ = try test.store.users.user("u1") }
@@ -124,7 +126,7 @@ import Testing
         #expect(try Self.rows(test, ["accounts", "once_marks", "teams"]) == ["accounts": 0, "once_marks": 0, "teams": 1])
     }
 
-    /// What was left of the account was moved to the new team, and came to life there.
+    /// The rest of a removed account must not move to the new team and become active there.
     @Test(arguments: Engine.all) func accountRemoval_appTransferred_isNotMoved(_ engine: Engine) throws {
         let (test, addresses) = try Self.team(engine, users: 2, marks: 2 * RemovalRepository.rows)
         _ = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)
@@ -139,7 +141,8 @@ import Testing
         #expect(try Self.rows(test, ["accounts", "grants"]) == ["accounts": 2, "grants": 1])
     }
 
-    /// Accounts of the other team that had not followed went on with consent to an app "removed 12".
+    /// Accounts of the other team that have not moved must not keep a consent to an app "removed
+    /// 12".
     @Test(arguments: Engine.all) func teamRemoval_appMovingToIt_endsItsConsents(_ engine: Engine) throws {
         let (test, _) = try Self.team(engine, users: 60)
         _ = try test.store.teams.add(id: "milk", name: "Milk", TestStore.change)

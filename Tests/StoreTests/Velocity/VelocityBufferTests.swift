@@ -1,4 +1,5 @@
-// Counts of policies on both engines: against a plain model, with their end, and with more than there is room for.
+// Counts of policies on both engines: compared with a simple model, with their expiry, and beyond
+// their capacity.
 
 import Accounts
 import Database
@@ -23,13 +24,14 @@ import Testing
         ).tallies(.signIn, inbox: nil)[0]
     }
 
-    /// Counts one and says what is counted then.
+    /// Counts one, and returns the count after it.
     private func count(_ test: TestStore, _ buffer: VelocityBuffer, _ tally: VelocityTally) throws -> Int64 {
         let stored = try test.store.velocity.stored([tally])
         return try #require(buffer.count([tally], .signIn, stored: stored, turn: buffer.turn))[0]
     }
 
-    /// Never fewer than came within the window, never more than came within the window and a slice; written now and then.
+    /// At least the number within the window, and at most the number within the window and one
+    /// slice; written from time to time.
     @Test(arguments: Engine.all, [false, true]) func velocity_randomTimes_matchWindowWithinOneSlice(
         _ engine: Engine, _ isDistinct: Bool
     ) throws {
@@ -87,7 +89,7 @@ import Testing
         try buffer.flush()
         #expect(try test.store.velocity.excess(over: 60) == 0 && test.store.velocity.excess() == 0)
         #expect(try test.store.velocity.excess(over: 30) == 30)
-        // In steps, each of so many at most.
+        // In steps of at most this number each.
         #expect(try test.store.velocity.trim(20) == 20)
         #expect(try test.store.velocity.excess(over: 30) == 10)
         #expect(try test.store.velocity.trim(10) == 10)

@@ -163,7 +163,7 @@ struct ImportCommand: ParsableCommand {
         }
         if report.cleanedNames > 0 {
             Failure.warn(
-                "\(Count.text(report.cleanedNames, "name")) had characters that are not seen, or that change the direction of text: "
+                "\(Count.text(report.cleanedNames, "name")) had invisible characters, or characters that change the direction of text: "
                     + "they were left out")
         }
         if report.passedOverVerified > 0 {
@@ -181,17 +181,18 @@ private final class ReasonsFile {
     private var waiting = Data("line,reason\n".utf8)
     /// Whether the file was made for this.
     private let isNew: Bool
-    /// Whether something was written. Until then an earlier file stays as it is: the import may be refused as a whole.
+    /// Whether something was written. Until then an earlier file stays unchanged, because the whole
+    /// import may be refused.
     private var isBegun = false
 
-    /// Nil if no file was named. Refuses the file that is imported.
+    /// Nil if no file was named. Refuses the file that is being imported.
     init?(_ path: String?, input: String) throws {
         guard let path else { return nil }
         self.path = path
         var (own, other) = (stat(), stat())
         isNew = stat(path, &own) != 0
         if !isNew, stat(input, &other) == 0, own.st_dev == other.st_dev, own.st_ino == other.st_ino {
-            throw CommandError.usage("--errors must not name the file that is imported")
+            throw CommandError.usage("--errors must not name the imported file")
         }
         do {
             handle = FileHandle(
@@ -211,18 +212,18 @@ private final class ReasonsFile {
         try handle.close()
     }
 
-    /// Leaves things as they were where nothing was written.
+    /// Deletes the new file if nothing was written to it.
     func abandon() { if isNew, !isBegun { unlink(path) } }
 
     private func flush() throws {
         if !isBegun {
             isBegun = true
-            // Not of a device or a pipe.
+            // Only regular files, not devices or pipes.
             _ = ftruncate(handle.fileDescriptor, 0)
         }
         do { try handle.write(contentsOf: waiting) } catch {
             throw CommandError(
-                status: EX_IOERR, message: "\(path): not everything could be written: the import has ended, and can be run again")
+                status: EX_IOERR, message: "\(path): not everything could be written: the import has ended; free space, and run it again")
         }
         waiting.removeAll()
     }

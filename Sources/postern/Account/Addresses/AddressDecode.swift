@@ -1,4 +1,4 @@
-// postern address decode: whom an address at a relay domain is about, whatever its form.
+// postern address decode: the account of an address at a relay domain, for every form of address.
 
 import Accounts
 import ArgumentParser
@@ -14,7 +14,8 @@ extension AddressCommand {
             abstract: "Show what an address at a relay domain is: a relay address, a reverse address or a return path.",
             discussion: """
                 A reverse address leads from a user to a correspondent, and a return path to the sender of a message: the logs \
-                of Postfix have them. The correspondent shows as l…@example.com; --reveal shows it in full, and the audit says so.
+                of Postfix have them. The correspondent shows as l…@example.com; --reveal shows it in full, and the audit \
+                records that.
                 """)
 
         @Argument(help: "The address, as a log has it; - reads it from standard input.")
@@ -35,7 +36,7 @@ extension AddressCommand {
     }
 }
 
-/// What an address at a relay domain is.
+/// The meaning of an address at a relay domain.
 struct DecodedAddress: Encodable {
     let kind: String
     let account: Int64
@@ -44,10 +45,10 @@ struct DecodedAddress: Encodable {
     let user: String?
     /// The account's own relay address.
     let relayAddress: String?
-    /// As it may be shown.
+    /// Hidden in part, unless --reveal was given.
     let correspondent: String?
     let goodUntil: String?
-    /// Of a relay address.
+    /// The state of a relay address.
     let state: String?
 
     /// The number of the account that a reverse address or a return path belongs to; nil for other addresses.
@@ -69,7 +70,7 @@ struct DecodedAddress: Encodable {
                 "the address is not at a relay domain (\(installation.configuration.relayDomains.joined(separator: ", ")))")
         }
         guard let keys = TokenKeys(installation.keys.token) else {
-            throw CommandError.data("the key file has no key for addresses")
+            throw CommandError.data("the key file has no token key")
         }
         let mint = TokenMint(keys: keys)
         let number: Int64
@@ -88,12 +89,12 @@ struct DecodedAddress: Encodable {
                 switch token.purpose {
                 case .reverse, .storedReverse: "reverse address: mail from the user to it goes to the correspondent"
                 case .forward, .storedForward: "return path of a forwarded message: reports go to the correspondent, who sent it"
-                case .silentForward: "return path of a forwarded message whose sender was not proved: reports are counted only"
+                case .silentForward: "return path of a forwarded message without a proved sender: reports are only counted"
                 case .reply: "return path of a reply: reports go to the user"
                 }
         case .answer, .forgedAnswer:
             throw CommandError.data("it receives the answers to a verification message, and belongs to no account")
-        case .forged: throw CommandError.data("it was not made by this installation, or with a key that the key file lacks")
+        case .forged: throw CommandError.data("another installation made it, or the key file lacks its key")
         case .notAToken:
             let found = try store.addresses.address(address)
             number = found.account.number

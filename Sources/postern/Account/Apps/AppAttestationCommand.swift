@@ -1,4 +1,4 @@
-// postern app attestation: which app ids devices may attest for an app.
+// postern app attestation: the app ids that devices may attest for an app.
 
 import WebAuthn
 import ArgumentParser
@@ -88,7 +88,7 @@ extension AppCommand {
 
     /// A certificate in a file.
     private enum RootFile {
-        /// Octets of a file with one certificate.
+        /// The maximum number of octets of a file with one certificate.
         private static let longest = 16_384
 
         /// DER of the first certificate.

@@ -12,7 +12,7 @@ struct IdentityTokenOptions: ParsableArguments {
             "The algorithm of its identity tokens: RS256 (of a new app) or ES256.", valueName: "algorithm"))
     var idTokenAlgorithm: String?
 
-    /// Nil if none was given.
+    /// Nil if the option was not given.
     func algorithm() throws -> SignatureAlgorithm? {
         try idTokenAlgorithm.map { text in
             guard let algorithm = SignatureAlgorithm(rawValue: text) else {
@@ -29,10 +29,10 @@ extension AppCommand {
         static let configuration = CommandConfiguration(
             commandName: "client", abstract: "Show and set how an app is registered as an OpenID Connect client.",
             discussion: """
-                A confidential app authenticates with a client secret (postern app secret), or with a key of its team \
-                (postern app key). A public app, such as one on a phone, has neither: it uses PKCE, and each of its \
-                refresh tokens serves once. Identity tokens are signed with RS256, which every library checks, or with \
-                ES256. An app with a --backchannel-logout-uri is told when a session ends in which a user signed in to it.
+                A confidential app authenticates with a client secret (postern app secret), or with a key of its team (postern \
+                app key). A public app, such as one on a phone, has neither: it uses PKCE, and each of its refresh tokens is \
+                valid once. Identity tokens are signed with RS256, which every library checks, or with ES256. An app with a \
+                --backchannel-logout-uri is notified when a session ends in which a user signed in to it.
                 """)
 
         @Argument(help: "The team's identifier.")
@@ -45,8 +45,8 @@ extension AppCommand {
         @Option(
             help: ArgumentHelp(
                 """
-                Where it is told that a session ended (OpenID Connect Back-Channel Logout): an https URI, or none. Addresses in \
-                your own network need events.private_receivers.
+                The URI that is notified when a session ends (OpenID Connect Back-Channel Logout): an https URI, or none. \
+                Addresses in your own network need events.private_receivers.
                 """,
                 valueName: "uri"))
         var backchannelLogoutURI: String?
@@ -65,7 +65,7 @@ extension AppCommand {
                 let settings = ClientSettings(
                     isPublic: self.public ?? old.isPublic, algorithm: algorithm ?? old.algorithm, logoutURI: logoutURI)
                 if let uri = settings.logoutURI, uri != old.logoutURI, !allowsPrivate, try !EndpointURL(uri).isSecure {
-                    throw CommandError.usage("it would not be reached over http: set events.private_receivers to yes first")
+                    throw CommandError.usage("Postern would not use http: set events.private_receivers to yes first")
                 }
                 if settings != old { try store.setClient(settings, team: team, clientID: clientID, thisChange()) }
                 let logout = try clients.logoutRedirects(clientID: clientID)
@@ -161,7 +161,7 @@ extension AppCommand {
                     }
                     guard yes || !others.isEmpty else {
                         throw CommandError.usage(
-                            "app \(clientID) has no other secret, and can sign in no one without one: issue another first, or repeat with "
+                            "app \(clientID) has no other secret, and no user can sign in without one: issue another first, or repeat with "
                                 + "--yes; nothing was changed")
                     }
                     try store.openIDClients.revokeSecret(team: team, clientID: clientID, name: secret, thisChange())

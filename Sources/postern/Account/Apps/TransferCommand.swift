@@ -69,16 +69,16 @@ struct TransferCommand: ParsableCommand {
 
     struct Finish: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Hand the app over, or continue after an interruption.",
+            abstract: "Transfer the app, or continue after an interruption.",
             discussion: """
-                The apps belong to the new team as soon as the command begins. Their client secrets, access tokens and redirect \
-                URIs end: the old team must not be given what users share with the new one. The new team then registers its \
-                own keys (postern app key), redirect URIs (postern app redirect), sources (postern source) and endpoint \
-                (postern endpoint).
+                The apps belong to the new team as soon as the command begins. Their client secrets, access tokens and \
+                redirect URIs end: the old team must not get the data that users share with the new one. The new team then \
+                registers its own keys (postern app key), redirect URIs (postern app redirect), sources (postern source) and \
+                endpoint (postern endpoint).
                 """)
 
         @Argument(help: "Any app of the group.") var clientID: String
-        @Flag(help: "Keep the redirect URIs, where their sites belong to the new team as well.") var keepRedirectURIs = false
+        @Flag(help: "Keep the redirect URIs, if their sites belong to the new team as well.") var keepRedirectURIs = false
         @Flag(help: "Confirm. Without it nothing is changed.") var yes = false
         @OptionGroup var installation: InstallationOptions
 
@@ -101,7 +101,8 @@ struct TransferCommand: ParsableCommand {
                 var bar: ProgressBar? = ProgressBar(total: total)
                 defer { bar?.clear() }
                 var moved = 0
-                // In steps, so that mail never waits for the whole transfer; after each step there is a pause for other writers.
+                // In steps, so that mail never waits for the whole transfer. After each step there
+                // is a pause for other writers.
                 try store.transfers.complete(app: clientID, keepingRedirects: keepRedirectURIs, thisChange()) { count, took in
                     moved = min(moved + count, total)
                     bar?.update(done: moved, count: moved, of: "consents")

@@ -1,4 +1,4 @@
-// postern source: where teams send from.
+// postern source: the domains and addresses that teams send from.
 
 import Accounts
 import ArgumentParser
@@ -19,8 +19,8 @@ struct SourceCommand: ParsableCommand {
                 so are mailbox providers as whole domains.
 
                 --envelope pairs the source with another domain, for senders whose mail leaves with an envelope sender at \
-                their provider: an SPF pass for that domain then proves the source. Everyone who can send through that \
-                domain can pose as the team. Prefer DKIM with the team's own domain.
+                their provider: an SPF pass for that domain then proves the source. Anyone who can send through that domain \
+                can send as the team. Prefer DKIM with the team's own domain.
                 """)
 
         @Argument(help: "The team's identifier.")
@@ -36,7 +36,7 @@ struct SourceCommand: ParsableCommand {
                 let checked = try store.sources.checked(source, envelopeDomain: envelope, now: PosternClock.now())
                 try store.sources.add(team: team, checked, thisChange())
                 if let domain = checked.envelopeDomain {
-                    Failure.warn("everyone who can send through \(domain) can now pose as team \(team)")
+                    Failure.warn("anyone who can send through \(domain) can now send as team \(team)")
                 }
                 print("Added source \(checked.value) of team \(team).")
             }
@@ -47,9 +47,8 @@ struct SourceCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List a team's sources, or every team's.",
             discussion: """
-                The list includes what teams added themselves and have not proved yet, by the TXT record of a domain or by \
-                the code that was mailed to a single address. STATE is active, pending or stopped; mail is relayed only from \
-                active sources.
+                The list includes domains and addresses that teams added themselves and have not proved yet, by a TXT record \
+                or by a mailed code. STATE is active, pending or stopped; mail is relayed only from active sources.
                 """)
 
         @Argument(help: "The team's identifier. By default all teams.")

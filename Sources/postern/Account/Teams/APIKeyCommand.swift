@@ -30,7 +30,7 @@ struct APIKeyCommand: ParsableCommand {
         ]
     }
 
-    /// Prints a new key: the key itself is the only line on standard output.
+    /// Prints a new key. The key itself is the only line on standard output.
     private static func show(_ key: APIKey, _ text: APIKeyText, json: Bool) throws {
         struct Shown: Encodable {
             let key: String
@@ -46,7 +46,7 @@ struct APIKeyCommand: ParsableCommand {
                 expiresAt: key.expiresAt.map(timestamp)))
     }
 
-    /// Says for people what was issued.
+    /// Tells the user which key was issued.
     private static func tell(_ key: APIKey, json: Bool, further: String = "") {
         guard !json else { return }
         Failure.note(
@@ -136,7 +136,7 @@ struct APIKeyCommand: ParsableCommand {
         @OptionGroup var installation: InstallationOptions
         @OptionGroup var output: OutputOptions
 
-        /// Seconds.
+        /// In seconds.
         private static let usualOverlap: Int64 = 7 * 86_400
 
         func run() throws {
@@ -167,7 +167,7 @@ struct APIKeyCommand: ParsableCommand {
                 let issued = try store.apiKeys.keys(team: old.team?.id).count {
                     $0.issuedBy == old.id && $0.state(now: change.now) == .active
                 }
-                let others = issued == 0 ? "" : ", and \(issued == 1 ? "the key" : "the \(issued) keys") that it issued no longer"
+                let others = issued == 0 ? "" : ", and \(issued == 1 ? "the key" : "the \(issued) keys") that it issued ended"
                 APIKeyCommand.tell(key, json: output.json, further: "; key \(old.id) works until \(oldEnd)\(others)")
             }
         }

@@ -27,8 +27,8 @@ struct TeamCommand: ParsableCommand {
 
     struct Rename: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Change the name of a team that people read.",
-            discussion: "The identifier stays: addresses and keys hang on it.")
+            abstract: "Change the display name of a team.",
+            discussion: "The identifier stays, because addresses and keys depend on it.")
 
         @Argument(help: "The team's identifier.")
         var team: String

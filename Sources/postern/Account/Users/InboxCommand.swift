@@ -169,7 +169,7 @@ struct InboxCommand: ParsableCommand {
                         ),
                         (
                             "to end it",
-                            "once the user has shown that it accepts mail: postern inbox confirm \(user) \(found.number)"
+                            "when the user has shown that it accepts mail: postern inbox confirm \(user) \(found.number)"
                         ),
                     ]
                 }
@@ -215,7 +215,7 @@ struct InboxCommand: ParsableCommand {
     }
 
     struct Default: ParsableCommand {
-        static let configuration = CommandConfiguration(abstract: "Make a verified inbox the one that mail goes to.")
+        static let configuration = CommandConfiguration(abstract: "Send the user's mail to this verified inbox.")
 
         @Argument(help: "The user's identifier.")
         var user: String
@@ -243,7 +243,7 @@ struct InboxCommand: ParsableCommand {
         var user: String
         @Argument(help: "The inbox: its address or its number.")
         var inbox: String
-        @Flag(help: "Confirm that mail for the user goes nowhere without this inbox.") var yes = false
+        @Flag(help: "Confirm that without this inbox the user's mail is not delivered.") var yes = false
         @OptionGroup var installation: InstallationOptions
 
         func run() throws {
@@ -254,7 +254,7 @@ struct InboxCommand: ParsableCommand {
                 let others = try store.inboxes.inboxes(user: user).filter { $0.number != removed.number }
                 if isLed(removed), !others.contains(where: isLed), !yes {
                     throw CommandError.usage(
-                        "without this inbox, mail to the relay addresses of user \(user) goes nowhere: add and verify another first, or "
+                        "without this inbox, mail to the relay addresses of user \(user) is not delivered: add and verify another first, or "
                             + "repeat with --yes; nothing was changed")
                 }
                 try store.inboxes.remove(user: user, name, thisChange())

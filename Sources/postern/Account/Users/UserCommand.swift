@@ -68,7 +68,7 @@ struct UserCommand: ParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Find the user to whom an inbox, an address at a relay domain or a sub belongs.",
             discussion: """
-                Prints user, account and what it was found by. An inbox that is not verified may be with several users. Then: \
+                Prints user, account and the matching item. An inbox that is not verified may be with several users. Then: \
                 postern user show USER, postern decision list --user USER, postern trace ADDRESS.
                 """)
 
@@ -88,8 +88,8 @@ struct UserCommand: ParsableCommand {
             let text = text == "-" ? try lineOfInput("give an address or a sub on standard input") : text
             let rows = try installation.withInstallation { try find(text, $0) }
             guard !rows.isEmpty else {
-                // What was asked may be an inbox: it is not repeated.
-                throw CommandError(status: EX_NOINPUT, message: "no user is known by it")
+                // The argument may be an inbox, so the message does not repeat it.
+                throw CommandError(status: EX_NOINPUT, message: "no user has this address, sub or identifier")
             }
             try output.print(rows, ["USER", "SUB", "FOUND BY"]) { [$0.user, $0.sub ?? "-", $0.foundBy] }
         }

@@ -1,4 +1,4 @@
-// postern apply: teams, apps, sources, lists and policies as files declare them.
+// postern apply: applies the teams, apps, sources, lists and policies that files declare.
 
 import Accounts
 import Administration
@@ -13,7 +13,7 @@ import RiskPolicy
 
 struct ApplyCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "apply", abstract: "Change teams, apps, sources, lists and policies to what files declare.",
+        commandName: "apply", abstract: "Apply the teams, apps, sources, lists and policies that files declare.",
         discussion: """
             The files are YAML; a folder means all of its *.yaml and *.yml files. What the files do not mention stays \
             unchanged: a team without sources: keeps its sources, and nothing is removed without --prune. All changes are \
@@ -40,7 +40,7 @@ struct ApplyCommand: ParsableCommand {
     @Flag(help: "Show what would change, and change nothing.")
     var dryRun = false
 
-    @Flag(help: "Also remove what is not in the files, in the sections that the files have.")
+    @Flag(help: "Also remove items that are not in the files, in the sections that the files have.")
     var prune = false
 
     @Flag(
@@ -101,7 +101,7 @@ struct ApplyCommand: ParsableCommand {
         for (name, declared) in (reader.declaration.policies ?? [:]).sorted(by: { $0.key < $1.key }) {
             let known = arrangement.policies.first { $0.name == name }?.hash
             guard let folder = declared.folder else {
-                // A policy in force loads, or the log says why not.
+                // A policy in force needs no check: if it does not load, the log says why.
                 guard let hash = try? store.policies.resolve(declared.hash), hash != known else { continue }
                 let loaded: LoadedPolicy
                 do { loaded = try LoadedPolicy(store.policies.policy(hash: hash)) } catch let error as PolicyLoadError {
@@ -137,7 +137,7 @@ struct ApplyCommand: ParsableCommand {
         try held { try reader.finish() }
     }
 
-    /// Prints what is wrong with the files, and ends the command with the status for that.
+    /// Prints the errors of the files, and ends the command with their status.
     private func held(_ body: () throws -> Void) throws {
         do { try body() } catch let refusal as PolicyRefusal {
             Failure.line("\(refusal)")
@@ -172,7 +172,7 @@ struct ApplyCommand: ParsableCommand {
     private func warn(_ plan: Plan, _ installation: Installation) {
         for change in plan.changes where change.kind == .add {
             guard case .source(let team, let source) = change.item, let domain = source.envelope else { continue }
-            Failure.warn("everyone who can send through \(domain) can now pose as team \(team)")
+            Failure.warn("anyone who can send through \(domain) can now send as team \(team)")
         }
         let hasEndpoint = plan.changes.contains { change in
             if case .endpoint = change.item { change.kind != .remove } else { false }

@@ -36,7 +36,7 @@ struct ExportCommand: ParsableCommand {
 
     func run() throws {
         try installation.withStore { store in
-            // The state of one moment, even if it is changed meanwhile.
+            // A snapshot, so that concurrent changes do not mix.
             let (present, policies) = try store.readAsOne { store throws(StoreFailure) in
                 let present = try store.presentState()
                 var policies: [StoredPolicy] = []

@@ -17,10 +17,10 @@ struct DoctorCommand: AsyncParsableCommand {
             whether a milter answers at the milter's socket and the HTTP API at its address, and the HTTP certificate.
             postfix: every setting that the relay needs, services in master.cf that bypass it, the certificate.
             probe: sends a test reply and a test bounce through the running Postfix and milter, captures them on their way \
-            out, and checks whether anything in them reveals the user. They come in where other servers' mail does, so that \
-            they pass the same filters. They are sent only if the parts above found nothing \
-            broken. The probe needs root, to listen where Postfix sends undeliverable mail (virtual_transport). No other \
-            mail is touched, and nothing of the probe remains.
+            out, and checks whether anything in them reveals the user. They arrive like mail from other servers, so that they \
+            pass the same filters. They are sent only if the parts above found nothing broken. The probe needs root, to listen \
+            where Postfix sends undeliverable mail (virtual_transport). No other mail is touched, and nothing of the probe \
+            remains.
             outside: the DNS records of each relay domain: MX, SPF, DKIM, DMARC with its reports, MTA-STS, TLS-RPT, and PTR \
             = HELO; block_lists; and whether much more mail was sent to a provider yesterday than in the week before.
 
@@ -43,7 +43,7 @@ struct DoctorCommand: AsyncParsableCommand {
         [Part] = []
     @Option(
         help: ArgumentHelp(
-            "Where Postfix accepts mail, for the probe. By default where other servers reach it, else mail.submission.",
+            "The address at which Postfix accepts the probe's mail. By default the one for other servers, or else mail.submission.",
             valueName: "host:port"))
     var smtp: String?
     @Option(help: ArgumentHelp("Timeout for the probe's mail, in seconds.", valueName: "seconds")) var patience = 60
@@ -91,10 +91,10 @@ struct DoctorCommand: AsyncParsableCommand {
         try finish(checks)
     }
 
-    /// Where Postfix's configuration is.
+    /// The folder of Postfix's configuration.
     private func directory(_ configuration: Configuration) -> String { configDirectory ?? configuration.postfixDirectory }
 
-    /// Sends a test reply and a test bounce, and removes what is left of them.
+    /// Sends a test reply and a test bounce, and deletes what they leave behind.
     private func probe(_ configuration: Configuration, isHealthy: Bool, now: Int64) -> [Check] {
         func unsent(_ why: String, _ remedy: Remedy) -> [Check] {
             [.warning(.probe, "no reply and no bounce was sent through Postfix: \(why)", remedy: remedy)]
@@ -150,7 +150,7 @@ struct DoctorCommand: AsyncParsableCommand {
         now: Int64
     ) async throws -> [Check] {
         let resolver = try dns.named(configuration, resolved)
-        // If the name servers do not answer, that is one cause, and is reported in one line.
+        // If the name servers do not answer, one line reports that one cause.
         if let silence = resolver.silence([heloName] + configuration.relayDomains) { return [silence] }
         let host: RelayHost
         do {
@@ -159,7 +159,8 @@ struct DoctorCommand: AsyncParsableCommand {
             throw CommandError.usage("--ip: \(error)")
         }
         var checks = [host.presence()] + host.reverse(resolver)
-        // The keys are in the database. If it cannot be read, which was reported above, the rest is still checked.
+        // The keys are in the database. If it cannot be read, an earlier check reported that, and
+        // the other checks still run.
         var keys: [RelayDomainChecks.Key] = []
         let hasKeys = facts.keyFile == .fine && facts.database == .fine && facts.pendingMigrations.isEmpty
         if hasKeys {

@@ -26,15 +26,15 @@ struct SetupPostfixCommand: ParsableCommand {
             conflict; if any conflicts, nothing is changed. With --print, the whole fragments for main.cf and master.cf are \
             printed, also without Postfix on this machine.
 
-            What --apply changes is recorded in postern_settings.json beside main.cf. --remove takes it back, before Postern \
-            is removed from the machine: settings that are still as they were written get the values that they had, and the \
-            others stay and are named. With --apply it does so; without, it shows it.
+            What --apply changes is recorded in postern_settings.json beside main.cf. --remove undoes this, before Postern is \
+            removed from the machine: settings that are still unchanged get their previous values, and the others stay and are \
+            listed. Without --apply, it only shows the changes.
             """)
 
     @OptionGroup var options: InstallationOptions
     @Option(help: ArgumentHelp("Postfix's configuration directory.", valueName: "dir")) var configDirectory = "/etc/postfix"
     @Flag(help: "Set what differs. Then reload Postfix.") var apply = false
-    @Flag(help: "Take the settings back, instead of making them.") var remove = false
+    @Flag(help: "Undo the settings, instead of making them.") var remove = false
     @OptionGroup var output: OutputOptions
     @Flag(name: .customLong("print"), help: "Print the whole fragments instead of the difference.") var printsFragments = false
 
@@ -46,7 +46,7 @@ struct SetupPostfixCommand: ParsableCommand {
     }
 
     func run() throws {
-        // The configuration of Postern may be gone already.
+        // Postern's configuration may already be deleted.
         if remove { return try takeBack() }
         let (configuration, resolved) = try options.configuration()
         guard let socket = MilterSocket(configuration.milter.socket) else {
@@ -54,7 +54,8 @@ struct SetupPostfixCommand: ParsableCommand {
                 status: EX_CONFIG, message: "\(resolved.path): milter.socket cannot be read: \(configuration.milter.socket)")
         }
         if printsFragments {
-            // The header check must name the host as Postfix itself does; otherwise it matches nothing.
+            // The header check must use the host name that Postfix itself uses; otherwise it
+            // matches nothing.
             let names = try? PostfixSetup.names(directory: configDirectory)
             if names == nil {
                 Failure.warn(
@@ -145,13 +146,14 @@ struct SetupPostfixCommand: ParsableCommand {
         print(
             plan.kept.isEmpty
                 ? "Taken back. Now: \(reload.text)"
-                : "Taken back, but for what is named above: look at it, then \(reload.text)")
+                : "Taken back, except the parts named above: check these, then \(reload.text)")
     }
 
-    /// Creates a file, or replaces it with its owner and mode. Postfix's own processes must be able to read a new one, whatever
-    /// the umask of this process; who cannot read main.cf and master.cf cannot read the record either, which has their text.
+    /// Creates a file, or replaces it with the same owner and mode. A new file must be readable for
+    /// Postfix's own processes, so this process's umask does not apply. The record contains the
+    /// text of main.cf and master.cf, so users who cannot read these cannot read the record.
     private func write(_ content: Data, _ path: String) throws {
-        // main.cf may have been closed to others since the record was made.
+        // The permissions of main.cf may have become stricter after the record was created.
         let isNew = !FileManager.default.fileExists(atPath: path) || path.hasSuffix("/\(SetupRecord.fileName)")
         var mode: mode_t = 0o644
         var status = stat()

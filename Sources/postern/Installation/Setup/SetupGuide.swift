@@ -1,4 +1,5 @@
-// `postern setup`: a first start, step by step. Each step is a command, which is shown before it is run.
+// `postern setup`: a guide for the first start. Each step is a command, which is shown before it
+// runs.
 
 import Accounts
 import Foundation
@@ -34,14 +35,14 @@ struct GuidedCommand: Equatable {
         return (user.map { ["runuser", "-u", $0, "--"] } ?? []) + [name] + arguments
     }
 
-    /// As a person would give it.
+    /// The command as a person would type it.
     var shown: String { line(postern: "postern").map { $0.contains(" ") ? "\"\($0)\"" : $0 }.joined(separator: " ") }
 }
 
-/// What the guide interacts with: a terminal and the shell, or a test.
+/// The guide's input and output: a terminal and the shell, or a test.
 protocol SetupDialogue {
     func say(_ text: String)
-    /// The next line, without white space around it; nil if there are no more.
+    /// The next line, without white space around it; nil at the end of the input.
     func answer() -> String?
     /// Runs a command with visible output; returns its exit status.
     func run(_ command: GuidedCommand) -> Int32
@@ -51,12 +52,13 @@ protocol SetupDialogue {
 
 /// The situation in which the guide starts.
 struct SetupSituation {
-    /// The configuration file, and whether it is there already.
+    /// The configuration file, and whether it already exists.
     var configuration = "/var/lib/postern/postern.yaml"
     var isInstalled = false
     /// The system's host name.
     var hostname = ""
-    /// Whether commands that open the store are run as the user `postern`: by root, if that user exists.
+    /// Whether commands that open the store run as the user `postern`: if this process is root's
+    /// and the user exists.
     var switchesUser = false
     var hasPostfix = true
     var hasSystemd = true
@@ -65,7 +67,7 @@ struct SetupSituation {
 }
 
 struct SetupGuide {
-    /// Why it ends early.
+    /// The reason for an early end.
     enum Ending: Error { case noMoreAnswers, failed }
 
     let dialogue: any SetupDialogue
@@ -94,11 +96,11 @@ struct SetupGuide {
         let you: String
     }
 
-    /// - Returns: nil if there was an installation before.
+    /// - Returns: nil if an installation already exists.
     private func install() throws -> Answers? {
         title(1, "The installation")
         guard !situation.isInstalled else {
-            dialogue.say("There is one already: \(situation.configuration).")
+            dialogue.say("An installation exists already: \(situation.configuration).")
             return nil
         }
         let domain = try ask("Domain of the relay addresses, as in relay.example") {
@@ -139,7 +141,7 @@ struct SetupGuide {
         title(3, "The service")
         try command(.postern("config", "check"), opensStore: true)
         guard situation.hasSystemd else {
-            return dialogue.say("There is no systemd here: start `postern serve` as your system starts services.")
+            return dialogue.say("This machine has no systemd: start `postern serve` as your system starts services.")
         }
         if try agrees("Start it now, and with the machine?", standard: true) {
             try command(.system("systemctl", "enable", "--now", "postern"))
@@ -149,7 +151,7 @@ struct SetupGuide {
     private func attach() throws {
         title(4, "Postfix")
         guard situation.hasPostfix else {
-            return dialogue.say("There is no Postfix here. Install it, and run postern setup again.")
+            return dialogue.say("Postfix is not installed. Install it, and run postern setup again.")
         }
         try command(.postern("setup", "postfix"))
         dialogue.say("Once this is set, Postfix answers 451 while the service does not run: no mail is lost, but none arrives.")
@@ -171,7 +173,7 @@ struct SetupGuide {
             try command(source, opensStore: true)
         }
         if exists(.postern("user", "show", "you")) {
-            dialogue.say("There is a user `you` already: its inbox stays unchanged.")
+            dialogue.say("The user `you` exists already: its inbox stays unchanged.")
         } else {
             try command(.postern("user", "add", "you", "--inbox", you, "--verified"), opensStore: true)
         }
@@ -184,7 +186,7 @@ struct SetupGuide {
         finish()
     }
 
-    /// Prints what is left to do; some of it, such as DNS, takes days.
+    /// Prints the steps that are left; some, such as DNS, take days.
     private func finish() {
         dialogue.say("\nWhat is left to do:")
         _ = run(.postern("doctor"), opensStore: false)
@@ -196,7 +198,7 @@ struct SetupGuide {
 
     private func isDomain(_ text: String) -> Bool { !text.hasSuffix(".") && HostName(text).map { $0.labels.count > 1 } ?? false }
 
-    /// - Parameter objection: what is wrong with an answer; nil for nothing.
+    /// - Parameter objection: returns the error in an answer; nil if there is none.
     private func ask(_ question: String, standard: String = "", _ objection: (String) -> String?) throws -> String {
         while true {
             dialogue.say(standard.isEmpty ? question + ":" : "\(question) [\(standard)]:")

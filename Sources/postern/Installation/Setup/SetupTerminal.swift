@@ -38,7 +38,8 @@ struct SetupTerminal: SetupDialogue {
 
 extension SetupSituation {
     /// The situation on this machine.
-    /// - Throws: if the installation cannot be accessed, or if its file would have another name than the one that `init` gives.
+    /// - Throws: if the installation cannot be accessed, or if its file does not have the name that
+    ///   `init` gives.
     static func here(_ environment: [String: String]) throws -> SetupSituation {
         var found = SetupSituation()
         let usual = ResolvedConfiguration.usualPath
@@ -59,7 +60,7 @@ extension SetupSituation {
         guard found.isInstalled || errno != EACCES else {
             throw CommandError(
                 status: EX_NOPERM,
-                message: "\(found.folder) cannot be looked into: run postern setup as root, or as the user postern")
+                message: "\(found.folder) cannot be read: run postern setup as root, or as the user postern")
         }
         found.hostname = ProcessInfo.processInfo.hostName
         if !found.hostname.contains(".") { found.hostname = "" }
@@ -83,9 +84,9 @@ extension SetupCommand {
         } catch SetupGuide.Ending.failed {
             throw CommandError(
                 status: EX_UNAVAILABLE,
-                message: "the last command failed, and says why above: fix that, and run postern setup again")
+                message: "the last command failed, with the reason above: fix it, and run postern setup again")
         } catch SetupGuide.Ending.noMoreAnswers {
-            throw CommandError.usage("the questions were not answered: nothing more was done")
+            throw CommandError.usage("not all questions were answered: nothing more was done")
         }
     }
 }

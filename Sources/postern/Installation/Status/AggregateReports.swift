@@ -1,4 +1,4 @@
-// postern status --dmarc: what receivers report about mail in the names of the relay domains.
+// postern status --dmarc: receivers' reports about mail from the relay domains.
 
 import Accounts
 

@@ -1,4 +1,4 @@
-// The terminal of `postern status --watch`: drawn on, and waited for.
+// The terminal of `postern status --watch`: drawing, and waiting for input.
 
 import Foundation
 
@@ -8,7 +8,7 @@ final class RawTerminal {
 
     private var saved = termios()
     private var isRaw = false
-    /// Written to by signal handlers, so that `poll` wakes.
+    /// Signal handlers write to it, to wake `poll`.
     private nonisolated(unsafe) static var pipe: (read: Int32, write: Int32) = (-1, -1)
 
     init() throws {
@@ -38,7 +38,7 @@ final class RawTerminal {
 
     deinit { restore() }
 
-    /// Draws as many lines, and as much of each line, as fit on the screen.
+    /// Draws the lines that fit on the screen, cut at its width.
     func draw(_ lines: [String]) {
         var size = winsize()
         _ = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size)
@@ -57,7 +57,7 @@ final class RawTerminal {
         var octet: UInt8 = 0
         if files[1].revents != 0, read(Self.pipe.read, &octet, 1) == 1 { return octet == 1 ? .resized : .quit }
         guard files[0].revents != 0 else { return .nothing }
-        // A terminal that is closed reads as the end of input.
+        // A closed terminal reads as the end of input.
         guard read(STDIN_FILENO, &octet, 1) == 1 else { return .quit }
         return octet == UInt8(ascii: "q") || octet == UInt8(ascii: "Q") || octet == 3 || octet == 4 ? .quit : .nothing
     }

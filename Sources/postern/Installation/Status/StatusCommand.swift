@@ -9,17 +9,17 @@ struct StatusCommand: ParsableCommand {
         commandName: "status", abstract: "Show running services, the last hour's mail and decisions, and what needs attention.",
         discussion: """
             Reads the database, to which each running service reports every two seconds: all hosts of an installation are \
-            shown. Decisions are counted where a service made them, and not those of postern decide. Exit status 0 if nothing \
-            needs attention, 1 otherwise. postern doctor checks more.
+            shown. Only decisions of a service are counted, and not those of postern decide. Exit status 0 if nothing needs \
+            attention, 1 otherwise. postern doctor checks more.
 
             --watch shows the same live, with the rates of the last seconds, until q is pressed. It needs a terminal.
 
-            --dmarc shows instead what receivers report about mail in the names of the relay domains (RFC 9990). The reports \
-            must be sent to postmaster, abuse or one of local_recipients at a relay domain. Only reports that are proved to \
-            be from their author are read.
+            --dmarc shows instead the reports of receivers about mail from the relay domains (RFC 9990). The reports must be \
+            sent to postmaster, abuse or one of local_recipients at a relay domain. Only reports that are proved to be from \
+            their author are read.
             """)
 
-    @Flag(help: "Show what receivers reported in the last 30 days, and which hosts failed.")
+    @Flag(help: "Show the reports of receivers of the last 30 days, and the hosts that failed.")
     var dmarc = false
     @Flag(help: "Show the state live in the terminal; q quits.")
     var watch = false
@@ -57,7 +57,7 @@ struct StatusCommand: ParsableCommand {
     }
 }
 
-/// The lines of `postern status`, and the lower part of what --watch shows.
+/// The lines of `postern status`, which are also the lower part of --watch.
 enum StatusScreen {
     static func lines(_ report: StatusReport, withWarnings: Bool = true) -> [String] {
         var lines = [

@@ -4,7 +4,7 @@ import Foundation
 import Monitoring
 
 struct StatusWatch {
-    /// Seconds between two updates for which one may ask.
+    /// The allowed seconds between two updates.
     static let intervals = 1...60
     static let usualInterval = 2
 
@@ -50,7 +50,7 @@ struct StatusWatch {
         let now =
             "relayed \(mail("relayed"))  deferred \(mail("deferred"))  refused \(mail("refused"))  "
             + "decisions \(rate(["decisions allow", "decisions require_verification"]))  http \(rate(["http 2xx", "http 4xx", "http 5xx"]))"
-        // What needs attention comes first: small terminals show only the upper part.
+        // Warnings come first: small terminals show only the upper part.
         let care = report.warnings.map { "  ! \($0.text)" }
         return ["\(clock)  every \(interval) s, q quits", emphasised("Now") + "  " + now] + care + [""]
             + StatusScreen.lines(report, withWarnings: false)

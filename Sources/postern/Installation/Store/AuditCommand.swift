@@ -1,4 +1,4 @@
-// postern audit: who changed what, and when.
+// postern audit: the changes, with actor and time.
 
 import Accounts
 import ArgumentParser
@@ -39,7 +39,7 @@ struct AuditCommand: ParsableCommand {
             let subjects = try user.map { try store.audit.subjects(ofUser: $0) }
             try output.print(["AT", "ACTOR", "ACTION", "SUBJECT", "DETAIL"]) {
                 (before: Int64?) -> (rows: [AuditEntry], next: Int64?) in
-                // One more than is shown tells whether there are more.
+                // One more than the limit, to know whether more exist.
                 let page = try store.audit.page(
                     since: start ?? 0, actor: actor, action: action, subject: subject, subjects: subjects, before: before,
                     limit: left + 1)
@@ -56,7 +56,7 @@ struct AuditCommand: ParsableCommand {
             } columns: {
                 [timestamp($0.at), $0.actor, $0.action, $0.subject, $0.detail]
             }
-            // A typing mistake would read as if nothing had been done.
+            // Without this check, a mistyped name would look as if nothing had been done.
             if isEmpty, let user { _ = try store.users.user(user) }
             if isEmpty, let action, try !store.audit.hasAction(action) {
                 Failure.warn("no entry has the action \(action): postern audit without --action shows their names")

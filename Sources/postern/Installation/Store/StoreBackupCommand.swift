@@ -29,7 +29,8 @@ struct StoreBackupCommand: ParsableCommand {
         abstract: "Copy the SQLite database into a new file, while the relay runs.",
         discussion: """
             The file (mode 0600) holds one consistent state. It is written beside its place, is checked, and gets its name \
-            once it is whole. It does not contain the key file: keep that elsewhere, since both together reveal every inbox.
+            when it is complete. It does not contain the key file: keep that elsewhere, since both together reveal every \
+            inbox.
 
             A database on PostgreSQL is backed up with pg_dump; this command then prints the command line for that.
             """)
@@ -43,7 +44,7 @@ struct StoreBackupCommand: ParsableCommand {
     func run() throws {
         let (configuration, _) = try installation.configuration()
         try refuseStandardStream(file, "written")
-        // One that exists is refused for that.
+        // An existing file is refused later, with that reason.
         if !FileManager.default.fileExists(atPath: file) { try installation.refuse(output: file) }
         let contents = try Leftovers.backups(at: file).removedIfInterrupted {
             try StoreBackup.make(configuration.database, to: file, thisChange())
@@ -53,7 +54,8 @@ struct StoreBackupCommand: ParsableCommand {
     }
 }
 
-/// SQLite writes and reads a database in any order, so that none goes through a pipe.
+/// Refuses standard streams: SQLite reads and writes a database in any order, so a pipe is not
+/// possible.
 private func refuseStandardStream(_ file: String, _ done: String) throws {
     guard file == "-" else { return }
     throw CommandError.usage("a backup is not \(done) through a pipe: name a file (./- for one of that name)")
@@ -79,15 +81,15 @@ struct StoreRestoreCommand: ParsableCommand {
         let (configuration, _) = try installation.configuration()
         try refuseStandardStream(file, "read")
         let keys = try KeyFile.read(path: configuration.keyFilePath)
-        // A server's database is restored otherwise, whatever the file.
+        // A server's database is restored in another way, with any file.
         guard configuration.database.path == nil || access(file, R_OK) == 0 else {
             throw CommandError.noInput("\(file): \(Failure.words(errno))")
         }
         try contents(configuration, keys).print(file: file, done: "Restored \(configuration.database)", output)
     }
 
-    /// What is wrong with the backup is said with its name: it is not the store. A key or a schema that is not this program's
-    /// is a matter of the installation.
+    /// Reads the backup. Errors of the backup name its file, so that they are not mistaken for
+    /// errors of the store. A wrong key or schema is reported as an error of the installation.
     private func contents(_ configuration: Configuration, _ keys: KeyRing) throws -> StoreBackup.Contents {
         do {
             return try StoreBackup.restore(file, to: configuration.database, keys: keys)

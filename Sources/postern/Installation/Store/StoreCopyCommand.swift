@@ -1,4 +1,4 @@
-// postern store copy: the database, moved to another engine.
+// postern store copy: copies the database to another engine.
 
 import Administration
 import ArgumentParser
@@ -14,14 +14,14 @@ struct StoreCopyCommand: ParsableCommand {
             Afterwards the rows of both are counted, and must agree. Numbers and keys stay unchanged, so every address \
             that is in use keeps working.
 
-            Stop postern serve first: what it writes after the copy begins would be missing. Then set database to the URL in \
-            postern.yaml, and start it again. Keep the password in ~/.pgpass rather than in the URL.
+            Stop postern serve first: its changes after the beginning of the copy would be missing. Then set database to the \
+            URL in postern.yaml, and start it again. Keep the password in ~/.pgpass rather than in the URL.
             """)
 
     @Option(help: ArgumentHelp("The target.", valueName: "postgresql://user@host/name"))
     var to: String
 
-    @Flag(help: "Copy while a postern serve is running: for a rehearsal, since what it writes meanwhile is missing.")
+    @Flag(help: "Copy while postern serve is running: only for a rehearsal, because its later changes are missing.")
     var live = false
 
     @OptionGroup var installation: InstallationOptions
@@ -51,7 +51,7 @@ struct StoreCopyCommand: ParsableCommand {
         )
         print("Next: set database in postern.yaml to this URL, and start postern serve.")
         if let path = try installation.configuration().0.database.path {
-            print("Once it runs, remove \(path) (and -wal, -shm): it keeps what it had, and nothing reads it any more.")
+            print("Once it runs, remove \(path) (and -wal, -shm): it keeps the old data, and no program reads it.")
         }
     }
 }

@@ -14,7 +14,7 @@ struct StoreMigrateCommand: ParsableCommand {
             Every command and the relay itself do this when they start; this command does nothing else, and reports what it \
             did. Migrations only go forward: a database that a newer postern migrated is refused by an older one. --plan \
             changes nothing: it reports what a new program would do to the database, about how long that takes, and whether \
-            hosts with the older program can continue meanwhile.
+            hosts with the older program can continue during this time.
             """)
 
     @Flag(help: "Report what would be done, and change nothing.")
@@ -44,12 +44,12 @@ struct StoreMigrateCommand: ParsableCommand {
     }
 }
 
-/// What an operator needs to know before an upgrade.
+/// The facts that an operator needs before an upgrade.
 private struct MigrationPlan {
     let steps: [MigrationStep]
     /// Free octets on the disk of the database; nil if the database is on another machine.
     let free: UInt64?
-    /// Whether no other host can have the database open.
+    /// Whether the database cannot be open on any other host.
     let hasOneHost: Bool
 
     private var milliseconds: Int64 { steps.reduce(0) { $0 + $1.milliseconds } }
@@ -83,21 +83,21 @@ private struct MigrationPlan {
         let room = free.map { ", of which \(Self.text($0)) are free" } ?? ""
         Swift.print(
             "Together it takes about \(Self.seconds(milliseconds)) s, and \(Self.text(UInt64(octets))) of disk\(room). "
-                + "Mail is deferred meanwhile.")
+                + "Mail is deferred during this time.")
         if let free, UInt64(octets) > free { Swift.print("The disk is too small: make room before you upgrade.") }
         Swift.print(rolling)
-        Swift.print("There is no way back but `postern store restore`: make a backup first with the program that runs now.")
+        Swift.print("Only `postern store restore` leads back: make a backup first with the program that runs now.")
     }
 
     private var rolling: String {
         guard removed.isEmpty else {
             return
-                "Not while the older program runs: it needs \(removed.joined(separator: ", ")), which will be gone. Stop it on "
+                "Not while the older program runs: it needs \(removed.joined(separator: ", ")), which will be removed. Stop it on "
                 + (hasOneHost ? "this host" : "every host") + ", and then start the new one."
         }
         return hasOneHost
-            ? "A service that still runs the older program goes on until you restart it."
-            : "Hosts can be upgraded one after the other: those that still run the older program go on, and cannot be restarted with it."
+            ? "A service with the older program continues until you restart it."
+            : "Hosts can be upgraded one after the other: those with the older program continue, but cannot be restarted with it."
     }
 
     private static func seconds(_ milliseconds: Int64) -> Int64 { (milliseconds + 999) / 1000 }

@@ -1,4 +1,4 @@
-// postern verify attestation: what devices attest, by hand.
+// postern verify attestation: checks a device's attestation or assertion by hand.
 
 import WebAuthn
 import ArgumentParser

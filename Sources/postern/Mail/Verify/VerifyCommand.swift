@@ -1,4 +1,4 @@
-// postern verify: whether what someone signed or attested is valid.
+// postern verify: whether a signature or an attestation is valid.
 
 import ArgumentParser
 

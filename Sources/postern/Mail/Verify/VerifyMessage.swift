@@ -71,7 +71,8 @@ struct VerifyMessage: ParsableCommand {
     }
 }
 
-/// Answers requests, with a file of DNS answers or with one network client, which is created when it is first needed.
+/// Answers requests, with a file of DNS answers or with one network client, which is created at the
+/// first request that needs it.
 final class MessageQuestions {
     private let directory: StoreDirectory?
     private let fileZone: ZoneResolver?
@@ -107,7 +108,7 @@ struct MessageRequest: Decodable {
     let now: TimeArgument?
     let messageBase64: String?
 
-    // Named one by one: a strategy for all keys would also change the names in `dns`.
+    // Listed one by one, because a strategy for all keys would also change the names in `dns`.
     enum CodingKeys: String, CodingKey {
         case id, ip, helo, dns, now
         case mailFrom = "mail_from"
@@ -141,7 +142,7 @@ extension MessageQuestions {
                 "reason": finding.reason, "covers_whole_body": finding.coversWholeBody,
             ]
         }
-        // A From field without an author has no domain whose policy could be looked up.
+        // A From field without an author has no domain, and so no policy to look up.
         let dmarc: Members = [
             "result": (content.dmarc?.result ?? .permerror).rawValue, "domain": content.dmarc?.domain ?? "",
             "policy": content.dmarc?.policy ?? "",

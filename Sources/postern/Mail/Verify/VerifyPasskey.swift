@@ -1,4 +1,4 @@
-// postern verify passkey: ceremonies of passkeys, by hand.
+// postern verify passkey: checks a passkey ceremony by hand.
 
 import ArgumentParser
 import Foundation

@@ -1,4 +1,4 @@
-// postern verify token: identity tokens, by hand.
+// postern verify token: checks an identity token by hand.
 
 import SignIn
 import ArgumentParser
@@ -85,9 +85,9 @@ struct VerifyToken: AsyncParsableCommand {
     }
 
     private func question() throws -> TokenVerificationRequest {
-        // One octet over the limit is enough to be refused for its length.
+        // Reads one octet more than the limit, so that a longer token is refused for its length.
         var octets = try TokenFiles.read(file ?? "-", limit: 1 << 20)
-        // A mark or a line break that an editor adds is not part of the token.
+        // A byte order mark or a line break that an editor added is not part of the token.
         if octets.starts(with: PlainText.byteOrderMark) { octets.removeFirst(PlainText.byteOrderMark.count) }
         if octets.last == 0x0A { octets.removeLast() }
         if octets.last == 0x0D { octets.removeLast() }

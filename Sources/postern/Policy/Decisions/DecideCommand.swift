@@ -1,4 +1,4 @@
-// postern decide: the request of POST /v1/decisions from the command line.
+// postern decide: requests a decision from the command line, as POST /v1/decisions does.
 
 import SignIn
 import Decisions
@@ -12,7 +12,7 @@ import RiskPolicy
 
 struct DecideCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "decide", abstract: "Ask whether a user needs an extra check, as an app's backend does.",
+        commandName: "decide", abstract: "Request a decision about a user, as an app's backend does.",
         discussion: """
             The request counts as a request of the team: it is logged, it consumes its nonce, and the first request for an \
             account is a sign-up. To try things out, use postern sandbox.
@@ -42,8 +42,8 @@ struct DecideCommand: AsyncParsableCommand {
     var context: [String] = []
     @Flag(
         help: """
-            Refuse context that the policy does not declare, or whose value it cannot use. Without it, as for a backend: the \
-            first is left out, and every rule that reads the second asks.
+            Refuse context that the policy does not declare, or whose value it cannot use. Without it, as for a backend, the \
+            first is left out, and every rule that reads the second requires verification.
             """)
     var strict = false
     @OptionGroup var installation: InstallationOptions
@@ -116,7 +116,7 @@ struct DecideCommand: AsyncParsableCommand {
         }
     }
 
-    /// The answer for people.
+    /// Prints the response for people.
     private static func show(_ body: String) throws {
         guard let answer = try JSONSerialization.jsonObject(with: Data(body.utf8)) as? [String: Any] else { return print(body) }
         func text(_ name: String) -> String? { answer[name].map { "\($0)" } }

@@ -97,7 +97,7 @@ struct DecisionCommand: ParsableCommand {
             abstract: "Show a decision with its signals, rule by rule.",
             discussion: """
                 Each rule of the policy of that time is shown with its condition in words, the parts of it and the values that \
-                they compared. Of context the log keeps hashes, so its values are not shown.
+                they compared. The log keeps only hashes of context, so its values are not shown.
                 """)
 
         @Argument(help: "The decision's id, as in rd_….")
@@ -152,7 +152,7 @@ struct DecisionCommand: ParsableCommand {
             ]
             for (name, value) in DecisionCommand.signals(record.signals) { lines.append((name, value)) }
             Properties(lines: lines).print()
-            for line in explanation?.ruleLines ?? ["", "The policy of that time is not kept any more."] { print(shown(line)) }
+            for line in explanation?.ruleLines ?? ["", "The policy of that time is no longer kept."] { print(shown(line)) }
         }
     }
 
@@ -209,7 +209,8 @@ struct DecisionCommand: ParsableCommand {
         }
     }
 
-    /// Throws if no policy in force has the rule or the reason: a misspelt name would look like a rule that never matched.
+    /// Throws if no policy in force has the rule or the reason. Otherwise a misspelt name would
+    /// look like a rule that never matched.
     fileprivate static func checkNames(_ rule: String?, _ reason: String?, _ store: Store) throws {
         guard rule != nil || reason != nil else { return }
         let policies = try store.policies.arrangement().policies.map {
@@ -229,7 +230,7 @@ struct DecisionCommand: ParsableCommand {
         try check(reason, "reason") { $0.reasonCodes + [BuiltInReason.historyUnavailable] }
     }
 
-    /// The decision; if there is none, an error of one line.
+    /// The decision; if it does not exist, an error of one line.
     static func find(_ id: String, _ store: Store) throws -> LoggedDecision {
         guard let found = try store.decisions.decision(id) else {
             throw StoreFailure.refused(.notFound, "no decision has the id \(id.prefix(64)): see postern decision list")
@@ -252,7 +253,7 @@ struct DecisionCommand: ParsableCommand {
 }
 
 extension LoggedDecision {
-    /// How the challenges ended, one word for each: `email_code:passed`.
+    /// The outcomes of the challenges, one word for each: `email_code:passed`.
     var outcomeWords: [String] {
         checks.map {
             let isFailed = $0.failure(now: PosternClock.now()) != nil
@@ -284,7 +285,8 @@ enum CSVLines {
     }
 
     private static func quoted(_ field: String) -> String {
-        // A spreadsheet would take such a field for a formula; identifiers of teams may begin with these characters.
+        // A spreadsheet would read such a field as a formula. Identifiers of teams may begin with
+        // these characters.
         let text = field.first.map { "=+-@".contains($0) } == true ? "'" + field : field
         guard text.contains(where: { $0 == "," || $0 == "\"" || $0.isNewline }) else { return text }
         return "\"" + text.replacing("\"", with: "\"\"") + "\""

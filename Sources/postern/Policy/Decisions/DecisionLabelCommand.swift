@@ -41,13 +41,15 @@ extension DecisionCommand {
                     return print("Decision \(decision) is \(label.rawValue).")
                 }
                 let (labels, lines) = try Self.read(csv ?? "-")
-                // The field is not repeated: it may be from a wrong column, and an address of a person.
+                // The message does not repeat the field: it may be from a wrong column, and contain
+                // a person's address.
                 try Self.apply(labels, store) { "\(csv ?? "-"):\(lines[$0]): no decision has this id" }
                 print("Labelled \(Count.text(labels.count, "decision")).")
             }
         }
 
-        /// - Parameter refusal: the message that the decision at this position does not exist.
+        /// - Parameter refusal: returns the message for the decision at this position if it does
+        ///   not exist.
         private static func apply(
             _ labels: [(id: String, label: DecisionLabel)], _ store: Store, _ refusal: (Int) -> String
         ) throws {
@@ -59,7 +61,7 @@ extension DecisionCommand {
             var labels: [(id: String, label: DecisionLabel)] = []
             var lines: [Int] = []
             var isFirst = true
-            // By decision, its place in `labels`.
+            // The position in `labels` of each decision.
             var places: [ExactString: Int] = [:]
             func take(_ record: CSVRecord) throws {
                 func refuse(_ detail: String) -> CommandError { CommandError.data("\(file):\(record.line): \(detail)") }
@@ -75,7 +77,7 @@ extension DecisionCommand {
                 guard let label = DecisionLabel(rawValue: fields[1].asciiLowercased) else {
                     throw refuse("a label is legitimate or fraudulent")
                 }
-                // The last one counts.
+                // The last label of a decision counts.
                 if let place = places[ExactString(fields[0])] {
                     labels[place].label = label
                     return

@@ -1,4 +1,4 @@
-// postern review: decisions that people should review, their histories, labels, notes and snoozes.
+// postern review: decisions for review by people, with histories, labels, notes and snoozes.
 
 import Accounts
 import ArgumentParser

@@ -6,7 +6,7 @@ import Support
 
 struct StoryText {
     private let story: ReviewStory
-    /// Of the time of the decision; nil where it is not kept.
+    /// The policy at the time of the decision; nil if it is not kept.
     private let policy: Policy?
     private let showsSource: Bool
 
@@ -41,7 +41,7 @@ struct StoryText {
         return lines.joined(separator: "\n")
     }
 
-    /// The rules that asked, or that brought the decision to the list.
+    /// The rules that required verification, or that put the decision on the review list.
     private var rules: [String] {
         guard let policy else { return [] }
         let record = story.decision.record

@@ -57,7 +57,7 @@ struct ListCommand: ParsableCommand {
             try installation.withStore { store in
                 let now = PosternClock.now()
                 let end = try ExpiryText.seconds(expires, now: now)
-                if let end, end <= now { throw CommandError.data("--expires \(expires): that is over") }
+                if let end, end <= now { throw CommandError.data("--expires \(expires) is in the past") }
                 let entries = values.map { LiveListEntry($0, reason: reason, expiresAt: end) }
                 let added = try store.liveLists.add(team: owner.team, name: name, entries, thisChange())
                 let known = values.count - Int(added)
@@ -69,20 +69,20 @@ struct ListCommand: ParsableCommand {
             }
         }
 
-        /// What an entry stands for, where that may be more than was meant.
+        /// A note if an entry covers more than its author may have meant.
         private static func note(_ value: String, _ kind: LiveListKind) -> String? {
             switch kind {
             case .range:
                 guard let network = CELNetwork(value), let normal = LiveListEntries.normal(value, .range) else { return nil }
                 // `198.51.100.7/24` may have been meant as one address.
-                if !network.description.hasSameOctets(as: normal) { return "\(value) stands for the whole range \(normal)" }
+                if !network.description.hasSameOctets(as: normal) { return "\(value) means the whole range \(normal)" }
                 let isHuge = network.prefixLength < (network.address.isIPv4 ? 8 : 16)
                 return isHuge ? "\(value) is a large part of all addresses" : nil
             case .domain:
                 guard let domain = LiveListEntries.normal(value, .domain), !domain.utf8.contains(UInt8(ascii: ".")) else {
                     return nil
                 }
-                return "\(value) stands for every domain that ends in it"
+                return "\(value) means every domain that ends in it"
             case .text: return nil
             case .personal:
                 guard let normal = LiveListEntries.normal(value, .personal), !LiveListEntries.isAddressOrNumber(normal) else {
@@ -105,7 +105,8 @@ struct ListCommand: ParsableCommand {
             try installation.withStore { store in
                 let removed = try store.liveLists.remove(team: owner.team, name: name, values, thisChange())
                 print("\(Count.text(Int(removed))) removed from list \(name).")
-                // Of other kinds an entry matches only itself. More notes would be a second table.
+                // Entries of other kinds match only themselves. Only the first entries get a note,
+                // because more would be a second table.
                 let kind = try store.liveLists.list(team: owner.team, name: name).kind
                 guard kind == .range || kind == .domain else { return }
                 for value in values.prefix(20) {

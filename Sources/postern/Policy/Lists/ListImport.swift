@@ -15,7 +15,7 @@ extension ListCommand {
             discussion: """
                 The file has one entry per line, and # begins a comment; or it is CSV whose first line names the columns \
                 value, expires and reason, or some of them. expires is a date, a time, a duration such as 90d, or never or \
-                empty; entries that are over are left out.
+                empty; expired entries are left out.
 
                 Entries are written in small steps beside those in force, and then replace them all at once: no decision \
                 sees only a part. If a line is refused, nothing is changed. A file without entries empties the list: that \
@@ -52,7 +52,7 @@ extension ListCommand {
                         if batch.count == LiveListLimits.entriesOfChange { try write() }
                     }
                     try write()
-                    if ended > 0 { Failure.remark("\(name): \(Count.text(ended, "entry is", "entries are")) over, and left out") }
+                    if ended > 0 { Failure.remark("\(name): \(Count.text(ended, "entry is", "entries are")) expired, and were left out") }
                     guard running.count > 0 || before == 0 || yes else {
                         throw CommandError.data(
                             "\(file): no entry is in it: repeat with --yes to empty the list; nothing was changed")
@@ -74,7 +74,7 @@ struct ListFile {
     private enum Form { case unknown, lines, csv }
 
     private static let columnNames = ["value", "expires", "reason"]
-    /// What the first line of a table has that names its columns otherwise.
+    /// Names of columns that are in the first line of a table without a column `value`.
     private static let otherNames: Set = [
         "email", "e-mail", "mail", "address", "ip", "ip_address", "cidr", "range", "network", "domain", "host", "hostname",
         "phone", "name", "user", "comment", "note", "description", "expiry", "until", "date",
@@ -85,18 +85,19 @@ struct ListFile {
     private let take: (LiveListEntry) throws -> Void
     private var form = Form.unknown
     private var csv = CSVParser()
-    /// The places of the columns of `columnNames`; nil where the file has none.
+    /// The positions of the columns of `columnNames`; nil if the file does not name its columns.
     private var columns: [Int?]?
     private var columnCount = 0
-    /// Entries that are over, and are left out.
+    /// The number of expired entries, which are left out.
     private var ended = 0
-    /// The line that is not complete.
+    /// The incomplete line at the end of what was read.
     private var line: [UInt8] = []
     private var number = 0
 
-    /// Reads to the end of the input. Throws `CommandError` with the line of what is refused.
-    /// - Parameter take: gets each entry; a `StoreFailure` that it throws is reported with the entry's line.
-    /// - Returns: how many entries are over, and were left out.
+    /// Reads to the end of the input. Throws `CommandError` with the line of a refused entry.
+    /// - Parameter take: gets each entry; a `StoreFailure` that it throws is reported with the
+    ///   entry's line.
+    /// - Returns: the number of expired entries, which were left out.
     static func read(
         _ input: FileHandle, name: String, now: Int64, _ take: @escaping (LiveListEntry) throws -> Void
     ) throws -> Int {
@@ -133,7 +134,7 @@ struct ListFile {
             guard !isBlank, octets.first != UInt8(ascii: "#") else { return }
             form = try form(of: octets)
             if form == .csv {
-                // So that records have the numbers of their lines.
+                // Empty lines before it, so that records have the numbers of their lines.
                 let before = [UInt8](repeating: 0x0A, count: number - 1)
                 return try withRecords { $0.push(before + octets, $1) }
             }
@@ -147,30 +148,32 @@ struct ListFile {
         if number == 1, let first = text.unicodeScalars.first(where: { !$0.properties.isWhitespace }),
             "<{[".unicodeScalars.contains(first)
         {
-            throw refusal(1, "this is a web page or a program's response, and not a list; an entry that begins so needs CSV")
+            throw refusal(1, "this is a web page or a program's response, not a list; write an entry that begins like this as CSV")
         }
         let entry = text.unicodeScalars.prefix { $0 != "#" }.drop(while: \.properties.isWhitespace)
         guard let end = entry.lastIndex(where: { !$0.properties.isWhitespace }) else { return }
         try add(LiveListEntry(String(String.UnicodeScalarView(entry[...end]))), number)
     }
 
-    /// The form of a file that begins with this line. Throws where the line names columns, and none of them is `value`.
+    /// The form of a file that begins with this line. Throws if the line names columns, but none of
+    /// them is `value`.
     private func form(of line: [UInt8]) throws -> Form {
         var parser = CSVParser()
         var names: [String] = []
         func take(_ record: CSVRecord) { if record.defect == nil { names = record.columnNames } }
         parser.push(line, take)
         parser.finish(take)
-        // A line that only says the separator is followed by the one with the names.
+        // The line may only define the separator; then the next line has the names.
         let isSeparator = line.starts(with: "sep=".utf8) || line.dropFirst(3).starts(with: "sep=".utf8)
         if isSeparator || names.contains("value") { return .csv }
         let areNames = names.contains { Self.otherNames.contains($0) || Self.columnNames.contains($0) }
         guard !areNames else {
             throw refusal(
                 number,
-                "the line names columns: call them value, and if you want expires and reason. An entry that looks so needs CSV")
+                "the line names columns: name them value and, if needed, expires and reason. If it is an entry, write the file as CSV")
         }
-        // Words alone between separators are the names of a table in another language; a text may have separators too.
+        // A line of single words between separators is a table header in another language. Plain
+        // text may contain separators too.
         let areWords =
             names.count > 1
             && names.allSatisfy { name in
@@ -180,7 +183,7 @@ struct ListFile {
         guard !areWords else {
             throw refusal(
                 number,
-                "the line looks like the names of a table's columns: call them value, and if you want expires and reason. If it is an "
+                "the line looks like the names of a table's columns: name them value and, if needed, expires and reason. If it is an "
                     + "entry, write the file as CSV with value in its first line")
         }
         return .lines
@@ -225,7 +228,7 @@ struct ListFile {
         do {
             try take(entry)
         } catch let failure as StoreFailure {
-            // That another import began says nothing of this line.
+            // If another import began, the fault is not in this line.
             guard failure.isRefusal, failure.code != .refused(.overtaken) else { throw failure }
             throw refusal(line, failure.message)
         }

@@ -1,4 +1,4 @@
-// `postern policy activate` and `rollback`: put a policy in force, and undo that.
+// `postern policy activate` and `rollback`: activate a policy, and undo an activation.
 
 import Accounts
 import Decisions
@@ -17,8 +17,8 @@ struct PolicyActivate: ParsableCommand {
             shows the refusal. If it is activated, it is copied into the store: the folder is not read again, and every host \
             uses the policy within five seconds.
 
-            A policy replaces the active policy of the same name. A policy with a new name becomes the default for all who \
-            are bound to no other policy, unless a team or app is bound to it; --only-bound and --everyone override this. A \
+            A policy replaces the active policy of the same name. A policy with a new name becomes the default for all teams \
+            and apps without a binding, unless a team or app is bound to it; --only-bound and --everyone override this. A \
             policy with 'decides: status' serves everyone. postern policy rollback undoes an activation.
             """)
 
@@ -30,7 +30,7 @@ struct PolicyActivate: ParsableCommand {
     @Flag(help: "Keep the default: this policy serves only teams and apps that are bound to it.")
     var onlyBound = false
 
-    @Flag(help: "Make it the default even where teams or apps are bound to it.")
+    @Flag(help: "Make it the default even if teams or apps are bound to it.")
     var everyone = false
 
     @OptionGroup var installation: InstallationOptions
@@ -50,11 +50,11 @@ struct PolicyActivate: ParsableCommand {
             }
             if onlyBound, let standard = try policies.arrangement().standard, standard.name.hasSameOctets(as: stored.name) {
                 throw CommandError.usage(
-                    "\(stored.name) is the default policy, and decides for everyone who is bound to no other: leave --only-bound out, or "
+                    "\(stored.name) is the default policy, and decides for all teams and apps without a binding: leave --only-bound out, or "
                         + "give the policy another name; nothing was changed")
             }
             if isStatus, try !policies.arrangement().policies.contains(where: { $0.name == stored.name }) {
-                // So that there is something to roll back to.
+                // Then a rollback has an earlier status policy to return to.
                 _ = try policies.activate(.builtInStatus, reach: .status, thisChange())
             }
             let result = try policies.activate(
@@ -79,7 +79,8 @@ struct PolicyActivate: ParsableCommand {
             throw CommandError.noInput("\(PolicyFolder(path: folder).file(PolicyDocument.policyFile)): no such file")
         }
         let referred = try ReferredPolicy(hash: try policies.resolve(folder), in: policies)
-        // A host loads what was accepted once; here it is accepted again.
+        // A service loads every policy that was accepted before. Here the policy must be accepted
+        // again.
         _ = try referred.candidate.document.policy(options: .onThisMachine)
         try ListCheck.hold(referred.candidate.policy, store, file: PolicyDocument.policyFile)
         return try policies.policy(hash: referred.hash)
@@ -106,7 +107,7 @@ struct PolicyActivate: ParsableCommand {
         }
     }
 
-    /// Says what the change has to do with the status of users.
+    /// Describes the effect of the change on the status of users.
     private static func adviseOnStatus(_ store: Store, _ result: PolicyActivation) throws {
         guard result.isChange, let before = result.replaced,
             let old = try? ReferredPolicy(hash: before, in: store.policies).policy,
@@ -116,7 +117,8 @@ struct PolicyActivate: ParsableCommand {
         for sentence in effect.sentences { print(shown(sentence)) }
     }
 
-    /// Says what apps sent in the last day that the policy does not take as they send it.
+    /// Lists context values of the last day that the policy cannot read in the form in which apps
+    /// send them.
     static func adviseOnContext(_ store: Store, _ result: PolicyActivation) throws {
         let now = result.policy
         guard now.name != PolicyKind.statusName else { return }
@@ -130,7 +132,7 @@ struct PolicyActivate: ParsableCommand {
         }
     }
 
-    /// Prints which policy decides now, for whom, and which one did before.
+    /// Prints the policy that decides now and the previous one, and for which teams and apps.
     static func report(_ result: PolicyActivation, _ policies: PolicyRepository) throws {
         let now = result.policy
         let label = "\(now.name) \(now.version) (\(StoredPolicy.short(now.hash)))"
@@ -141,7 +143,7 @@ struct PolicyActivate: ParsableCommand {
             return print(
                 "Before: \(result.replaced.map(StoredPolicy.short) ?? "none"). postern policy rollback \(now.name) goes back.")
         }
-        let whom = now.isDefault ? "everyone who is bound to no other policy" : bound.joined(separator: ", ")
+        let whom = now.isDefault ? "all teams and apps without a binding" : bound.joined(separator: ", ")
         print(whom.isEmpty ? "\(label) is active, but no team or app is bound to it yet." : "\(label) now decides for \(whom).")
         let before = result.replacedDefault ?? result.replaced.map { "\(now.name) \(StoredPolicy.short($0))" }
         if let before { print("Before: \(before). postern policy rollback\(now.isDefault ? "" : " " + now.name) goes back.") }
@@ -169,7 +171,7 @@ struct PolicyRollback: ParsableCommand {
             let now = result.policy
             let whom =
                 now.isDefault
-                ? "everyone who is bound to no other policy"
+                ? "all teams and apps without a binding"
                 : now.name == PolicyKind.statusName ? "the status of users" : "those bound to it"
             print("\(now.name) \(now.version) (\(StoredPolicy.short(now.hash))) decides again for \(whom).")
             if let hash = result.replaced { print("Taken back: \(StoredPolicy.short(hash))") }

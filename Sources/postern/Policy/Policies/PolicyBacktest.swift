@@ -13,9 +13,9 @@ struct PolicyBacktest: ParsableCommand {
         commandName: "backtest",
         abstract: "Run a policy on the logged decisions.",
         discussion: """
-            Shows how many people would have been asked for an extra check, before and after; which rules make the \
-            difference; and what is known about the people whose decision changes. Decisions of teams that the candidate \
-            would not serve are left out. --team uses only the decisions of one team, whatever policy the team is bound to.
+            Shows how many people would have been asked for an extra check, before and after; which rules make the difference; \
+            and what is known about the people whose decision changes. Decisions of teams that the candidate would not serve \
+            are left out. --team uses only the decisions of one team, even if the team is bound to another policy.
 
             The result is not a forecast: people who were allowed were never checked. The report gives figures for this.
             """)
@@ -118,11 +118,12 @@ extension OutcomeCounts {
     }
 }
 
-/// Shows the progress through the log by time: counting the decisions first would read the log twice.
+/// Shows the progress through the log by time, because counting the decisions first would read the
+/// log twice.
 final class DecisionBar {
     private let now: Int64
     private var bar: ProgressBar?
-    /// When the first decision was made.
+    /// The time of the first decision.
     private var start: Int64 = 0
 
     init(now: Int64) { self.now = now }

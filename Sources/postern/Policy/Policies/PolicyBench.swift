@@ -15,10 +15,9 @@ struct PolicyBench: AsyncParsableCommand {
         commandName: "bench",
         abstract: "Run a policy on a simulated population of people and attackers.",
         discussion: """
-            Sends thirty days of sign-ups, sign-ins and sensitive actions to the HTTP API on a loopback port, with a \
-            separate clock and store; nothing of the installation is changed. Prints how often each attack and how often \
-            people are asked for a check, and what an account costs an attacker. The population is a model: use it to \
-            compare policies.
+            Sends thirty days of sign-ups, sign-ins and sensitive actions to the HTTP API on a loopback port, with a separate \
+            clock and store; nothing of the installation is changed. Prints how often each attack and how often people get a \
+            check, and the cost of an account for an attacker. The population is a model: use it to compare policies.
 
             Attackers do not pass checks; people do. A policy that declares context.network, as a string of 24 octets or \
             more, gets the network of each request. For a status policy, the effect on the default risk policy is shown.
@@ -31,7 +30,7 @@ struct PolicyBench: AsyncParsableCommand {
     var status: String?
     @Option(help: "The number of real people.") var people = 1_000
     @Option(help: "The number of accounts of each farm.") var farm = 200
-    @Option(help: "The number of people who are imported on the first day, with nothing known of their past.") var imported = 200
+    @Option(help: "The number of people who are imported on the first day, without a known past.") var imported = 200
     @Option(help: "Another number gives another population of the same kind.") var seed: UInt64 = 1
     @Option(
         help: ArgumentHelp("Also write a self-contained page with plots.", valueName: "file"), completion: .file(),

@@ -69,7 +69,8 @@ struct PolicyUnbind: ParsableCommand {
 }
 
 extension ContextAdvice {
-    /// After a change of what decides: says what apps sent in the last day that the policies in force do not take.
+    /// After a change of the policies in force: lists context values of the last day that they
+    /// cannot read.
     static func warn(_ store: Store) throws {
         for sentence in try ContextAdvice(store, now: PosternClock.now()).contextTroubles() { Failure.warn(sentence) }
     }

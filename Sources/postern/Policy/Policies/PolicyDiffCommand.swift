@@ -1,4 +1,4 @@
-// `postern policy diff`: how two policies differ in text and in decisions.
+// `postern policy diff`: the differences of two policies in text and in decisions.
 
 import Accounts
 import Decisions
@@ -62,8 +62,8 @@ struct PolicyDiffCommand: ParsableCommand {
         if !advice.isEmpty { print("\ncontext\n" + advice.map { "  " + $0 }.joined(separator: "\n")) }
     }
 
-    /// Both, what apps sent in the last day that the second would not take as they send it, and what the change has to do with
-    /// the status policy.
+    /// Both policies, the context values of the last day that the second cannot read, and the
+    /// effect of the change on the status policy.
     private func policies() throws -> (ReferredPolicy, ReferredPolicy, [String], StatusEffect?) {
         if let second, [first, second].allSatisfy(ReferredPolicy.isWithoutStore) {
             let none: () throws -> PolicyRepository = { throw CommandError.noInput("no such folder") }

@@ -1,4 +1,5 @@
-// `postern policy list`: which policies decide for whom, hosts that do not use them, and the last refusal.
+// `postern policy list`: the policies in force with their teams and apps, hosts that do not use
+// them, and the last refusal.
 
 import Decisions
 import ArgumentParser
@@ -7,7 +8,7 @@ import RiskPolicy
 struct PolicyList: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "Show which policies are in force for whom, and what keeps others from being in force.",
+        abstract: "Show the policies in force with their teams and apps, and why others are not in force.",
         discussion: """
             Below the policies are the hosts that do not use the active policy, with the reason, and the last candidate that \
             was refused, unless a policy was activated since. --history shows every change, and --all every policy in the \
@@ -74,7 +75,8 @@ struct PolicyList: ParsableCommand {
             let reason: String?
             let at: String
             let isSilent: Bool
-            /// It uses another policy than the active one, which it has not refused: it has not read it yet.
+            /// Whether the host uses another policy than the active one without having refused it:
+            /// it has not read it yet.
             let isBehind: Bool
             /// For people; not part of the JSON.
             let refusal: String?

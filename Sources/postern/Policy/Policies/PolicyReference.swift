@@ -1,4 +1,5 @@
-// A policy as commands name it: a folder, the name of an active one or of one in the program, or the beginning of a hash.
+// The name of a policy in a command: a folder, an active policy, a policy in the program, or the
+// beginning of a hash.
 
 import Decisions
 import ArgumentParser
@@ -7,11 +8,11 @@ import RiskPolicy
 
 /// A policy that an argument names.
 struct ReferredPolicy {
-    /// As it is shown: `risk-default 2026.4 (4d0c3f2a11aa)`, or with the folder.
+    /// The name in messages: `risk-default 2026.4 (4d0c3f2a11aa)`, or with the folder.
     let label: String
     let hash: String
     let candidate: PolicyCandidate
-    /// Where it was read from; nil for one of the store or the program.
+    /// The folder that it was read from; nil for a policy of the store or the program.
     var folder: String?
 
     var policy: Policy { candidate.policy }
@@ -19,7 +20,7 @@ struct ReferredPolicy {
     static let help = ArgumentHelp(
         "A folder, the name of an active policy, default (the one in the program), or the beginning of a hash.",
         valueName: "policy")
-    /// The name of the policy in the program, where no policy is named by itself.
+    /// The argument for the policy in the program.
     static let builtInName = "default"
 
     /// Whether the text names a folder with a policy rather than one in the store.
@@ -27,7 +28,7 @@ struct ReferredPolicy {
         FileManager.default.fileExists(atPath: PolicyFolder(path: text).file(PolicyDocument.policyFile))
     }
 
-    /// Reads what the text names.
+    /// Reads the policy that the text names.
     /// - Parameter repository: opened only if the text does not name a folder.
     init(_ text: String, repository: () throws -> PolicyRepository) throws {
         if Self.isFolder(text) {
@@ -43,7 +44,7 @@ struct ReferredPolicy {
             return
         }
         let repository = try repository()
-        // There is always a status policy: until another one is activated, the built-in one.
+        // A status policy is always in force: the built-in one, until another one is activated.
         if text == PolicyKind.statusName, try !repository.arrangement().policies.contains(where: { $0.name == text }) {
             try self.init(.builtInStatus)
             return
@@ -51,18 +52,19 @@ struct ReferredPolicy {
         try self.init(hash: try repository.resolve(text), in: repository)
     }
 
-    /// Whether a folder or the program has it.
+    /// Whether the text names a policy of a folder or of the program.
     static func isWithoutStore(_ text: String) -> Bool { isFolder(text) || isBuiltIn(text) }
 
     private static func isBuiltIn(_ text: String) -> Bool { text.utf8.elementsEqual(builtInName.utf8) }
 
-    /// Reads what the text names; the store is opened only if that is neither a folder nor a policy in the program.
+    /// Reads the policy that the text names. Opens the store only if that is neither a folder nor a
+    /// policy in the program.
     init(_ text: String, in installation: InstallationOptions) throws {
         let isStatus = text.utf8.elementsEqual(PolicyKind.statusName.utf8)
         if Self.isWithoutStore(text) {
             try self.init(text) { throw CommandError.noInput("\(text): no such folder") }
         } else if isStatus, (try? installation.configuration()) == nil {
-            // Without an installation no other one can be in force.
+            // Without an installation only the built-in policy can be in force.
             try self.init(.builtInStatus)
         } else if text.utf8.contains(UInt8(ascii: "/")) || text.utf8.first == UInt8(ascii: ".") {
             throw CommandError.noInput("\(PolicyFolder(path: text).file(PolicyDocument.policyFile)): no such file")
@@ -82,12 +84,13 @@ struct ReferredPolicy {
     /// The name of the file with its tests, in messages.
     var testsFile: String { folder.map { PolicyFolder(path: $0).file(PolicyDocument.testsFile) } ?? PolicyDocument.testsFile }
 
-    /// A policy of the store. If this program refuses it, that is an error of the data: it was accepted once.
+    /// A policy of the store. It was accepted before, so if this program refuses it, the data is
+    /// wrong.
     init(hash: String, in repository: PolicyRepository) throws {
         try self.init(try repository.policy(hash: hash))
     }
 
-    /// As the store would keep it.
+    /// The policy as the store would keep it.
     var stored: StoredPolicy {
         StoredPolicy(name: policy.name, version: policy.version, document: candidate.document.octets)
     }

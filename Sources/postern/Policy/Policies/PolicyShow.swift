@@ -68,28 +68,28 @@ struct PolicyShow: ParsableCommand {
             }
         }
         if !policy.guarantees.isEmpty {
-            lines += ["", emphasised("guaranteed, whatever the rules say")]
+            lines += ["", emphasised("guaranteed, independent of the rules")]
             lines += policy.guarantees.flatMap { ["  \(words.sentence($0))"] + behind($0.condition) }
         }
         lines += [""] + facts(referred, words)
         return lines.joined(separator: "\n")
     }
 
-    /// The rules in the order in which they are shown, with titles.
+    /// The rules in the order of the output, with titles.
     private static func sections(_ policy: Policy) -> [(String, [PolicyRule])] {
         guard policy.kind == .verification else {
-            // The most cautious status first: of all rules that match, it is the one that counts.
+            // The most cautious status first, because it counts if several rules match.
             return [PolicyStatus.unknown, .unsupported, .likelyReal].map { status in
                 (status.rawValue, policy.rules.filter { policy.status(of: $0) == status })
             }
         }
         return [
-            (RuleEffect.always, "always asked for, whatever is waived"), (.skip, "waives what is required"),
+            (RuleEffect.always, "always required, even if a rule waives it"), (.skip, "waives what is required"),
             (.require, "required"),
         ].map { effect, title in (title, policy.rules.filter { $0.effect == effect }) }
     }
 
-    /// The expression, where it is asked for.
+    /// The expression, if --source was given.
     private func behind(_ condition: PolicyExpression) -> [String] {
         source ? ["      = \(PersonText.withSingleSpaces(condition.text))"] : []
     }

@@ -1,4 +1,4 @@
-// `postern policy stats`: how often each rule asks, and the outcomes.
+// `postern policy stats`: how often each rule required verification, and the outcomes.
 
 import Decisions
 import ArgumentParser

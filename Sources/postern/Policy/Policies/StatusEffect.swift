@@ -1,20 +1,22 @@
-// What a change of a policy has to do with the status policy: for `diff` and `activate`.
+// The effect of a policy change on the status policy: for `diff` and `activate`.
 
 import Accounts
 import Decisions
 import RiskPolicy
 import Support
 
-/// The change, the status policy in force, and how many of the people concerned have which status.
+/// The change, the status policy in force, and the number of people with each status among those
+/// affected.
 struct StatusEffect {
-    /// The newest decisions of the log that are compared.
+    /// The maximum number of decisions to compare, the newest of the log.
     static let decisions = 10_000
 
     let influence: StatusInfluence
     /// Nil without a store.
     let tally: StatusTally?
 
-    /// - Parameter store: nil compares with the status policy in the program, and counts no one.
+    /// - Parameter store: if nil, compares with the status policy in the program, and counts no
+    ///   users.
     init?(from old: Policy, to new: Policy, in store: Store?) throws {
         guard old.kind == .verification, new.kind == .verification else { return nil }
         let status =

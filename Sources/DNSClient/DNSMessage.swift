@@ -42,7 +42,7 @@ package enum DNSMessage {
 
     /// What one message says.
     package enum Reply: Sendable, Hashable {
-        /// An answer, and the seconds for which it may be kept; nil where the message gives none (RFC 2308 section 5).
+        /// An answer, and the seconds for which it may be kept; nil if the message gives none (RFC 2308 section 5).
         case answer(DNSAnswer, ttl: Int64?)
         /// The server did not understand the question, perhaps because of its OPT record (RFC 6891 section 7).
         case formatError

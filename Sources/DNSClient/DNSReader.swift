@@ -140,7 +140,7 @@ struct DNSReader {
         }
     }
 
-    /// The text of a wire name without trailing dot; empty for the root. Nil where a label holds a dot or an octet outside
+    /// The text of a wire name without trailing dot; empty for the root. Nil if a label holds a dot or an octet outside
     /// printable ASCII, since two names could then have the same text.
     private static func text(_ wire: [UInt8]) -> String? {
         var labels: [String] = []

@@ -36,19 +36,19 @@ extension UInt8 {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// Offset of the first control character other than tab from `start` on; `count` where there is none.
+    /// Offset of the first control character other than tab from `start` on; `count` if there is none.
     package func firstControl(from start: Int = 0) -> Int {
         first(
             from: start, where: { ($0 .< Octets.space .& $0 .!= Octets.tab) .| ($0 .== Octets.delete) },
             orNone: { !$0.isControl || $0 == 0x09 })
     }
 
-    /// Offset of the first CR or LF from `start` on; `count` where there is none.
+    /// Offset of the first CR or LF from `start` on; `count` if there is none.
     package func firstLineBreak(from start: Int = 0) -> Int {
         first(from: start, where: { ($0 .== Octets.cr) .| ($0 .== Octets.lf) }, orNone: { $0 != 0x0D && $0 != 0x0A })
     }
 
-    /// Offset of the first of two octets from `start` on; `count` where there is none.
+    /// Offset of the first of two octets from `start` on; `count` if there is none.
     package func first(_ one: UInt8, or other: UInt8, from start: Int = 0) -> Int {
         first(
             from: start, where: { ($0 .== SIMD16(repeating: one)) .| ($0 .== SIMD16(repeating: other)) },

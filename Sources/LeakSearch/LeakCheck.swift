@@ -83,7 +83,7 @@ package struct LeakCheck {
             count = pieces.reduce(0) { $0 + $1.count }
         }
 
-        /// The octets of a range that begins where the last one ended; they are copied only where they are divided.
+        /// The octets of a range that begins where the last one ended; they are copied only if they are divided.
         mutating func take(_ range: Range<Int>) -> ArraySlice<UInt8> {
             var output: [UInt8]?
             var position = range.lowerBound
@@ -152,7 +152,7 @@ package struct LeakCheck {
             return .clean
         }
 
-        /// Searches the stretches of a text, each alone; false where they are not the whole text.
+        /// Searches the stretches of a text, each alone; false if they are not the whole text.
         mutating func text(
             _ raw: ArraySlice<UInt8>, _ form: StretchMap.Form, _ stretches: [StretchMap.Stretch], isExact: Bool
         ) -> Bool {

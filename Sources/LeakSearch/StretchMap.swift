@@ -49,7 +49,7 @@ package struct StretchMap: Sendable {
     }
 
     package enum Content: Sendable {
-        /// A text, delimiter lines or header fields of parts. A text of one stretch is that as a whole, also where it is damaged.
+        /// A text, delimiter lines or header fields of parts. A text of one stretch is that as a whole, also if it is damaged.
         case text(Form, [Stretch])
         /// A part that is not rewritten; the number is for the caller, to say which one.
         case file(TransferEncoding, number: Int)

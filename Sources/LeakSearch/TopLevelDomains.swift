@@ -41,7 +41,7 @@ package enum TopLevelDomains {
         longestEnd(in: text.octets[range])
     }
 
-    /// Where the longest top-level domain ends that octets begin with; nil where there is none.
+    /// Where the longest top-level domain ends that octets begin with; nil if there is none.
     package static func longestEnd(in text: Slice<UnsafeBufferPointer<UInt8>>) -> Int? {
         var (hash, isASCII) = (Table.empty, true)
         // Octets that a character lacks: what ends within one is no label.
@@ -68,7 +68,7 @@ package enum TopLevelDomains {
     /// A set of labels that is asked for octets where they are.
     private struct Table {
         private static let size = 8_192
-        /// Where each label is in `text`, plus one, and its length, by hash; 0 where there is none.
+        /// Where each label is in `text`, plus one, and its length, by hash; 0 if there is none.
         private var places = [UInt32](repeating: 0, count: size)
         private var text: [UInt8] = []
 

@@ -20,7 +20,7 @@ package struct SPFFinding: Sendable, Hashable {
     package enum Identity: String, Sendable, Hashable { case mailFrom = "mfrom", helo }
     package let result: SPFResult
     package let identity: Identity
-    /// The domain that was checked, lower case; empty where there was none to check.
+    /// The domain that was checked, lower case; empty if there was none to check.
     package let domain: String
     /// The reason, for the log and the operator; never sent to the other side.
     package let reason: String
@@ -46,9 +46,9 @@ package struct DKIMFinding: Sendable, Hashable {
     package let coversWholeBody: Bool
     /// The reason, for the log and the operator.
     package let reason: String
-    /// Domain of `i=`, lower case (`d=` where there is no `i=`); empty where unknown. Its local part is never kept.
+    /// Domain of `i=`, lower case (`d=` if there is no `i=`); empty if unknown. Its local part is never kept.
     package let identityDomain: String
-    /// The first eight characters of `b=`, which distinguish several signatures (`header.b`, RFC 6008); empty where unknown.
+    /// The first eight characters of `b=`, which distinguish several signatures (`header.b`, RFC 6008); empty if unknown.
     package let signaturePrefix: String
     /// Whether the key that decided the result is in test mode (`t=y`); the result is then never `pass`.
     package let isTesting: Bool
@@ -75,14 +75,14 @@ package struct DKIMFinding: Sendable, Hashable {
 /// DMARC as evaluated for the header From.
 package struct DMARCFinding: Sendable, Hashable {
     package let result: DMARCResult
-    /// The domain at which a record was found; empty where there is none.
+    /// The domain at which a record was found; empty if there is none.
     package let domain: String
     /// `none`, `quarantine` or `reject`, as it applies to the From domain; empty if there is no record, or the policy is not
     /// known.
     package let policy: String
-    /// The organizational domain of the From domain, by the records found; nil where no record was found.
+    /// The organizational domain of the From domain, by the records found; nil if no record was found.
     package let organizationalDomain: String?
-    /// Whether the record asks for a signature of the From domain itself (`adkim=s`); false where no record was found.
+    /// Whether the record asks for a signature of the From domain itself (`adkim=s`); false if no record was found.
     package let isStrictDKIM: Bool
     /// The same for SPF (`aspf=s`).
     package let isStrictSPF: Bool
@@ -123,7 +123,7 @@ package struct AuthenticationEvidence: Sendable, Hashable {
 
 /// The SMTP client and envelope sender that SPF checks.
 package struct SMTPClientIdentity: Sendable, Hashable {
-    /// The client's address in text form (`192.0.2.1`, `2001:db8::1`); nil where there is none, as on a local socket.
+    /// The client's address in text form (`192.0.2.1`, `2001:db8::1`); nil if there is none, as on a local socket.
     package let address: String?
     /// The HELO or EHLO argument as given.
     package let helo: String

@@ -59,7 +59,7 @@ package final class HMACSHA256: @unchecked Sendable {
 final class AESCMAC {
     private let context: OpaquePointer
 
-    /// Nil where `key` is not 16, 24 or 32 octets long.
+    /// Nil if `key` is not 16, 24 or 32 octets long.
     init?(key: ArraySlice<UInt8>) {
         guard let context = EVP_MAC_CTX_new(Algorithms.shared.cmac) else { return nil }
         self.context = context

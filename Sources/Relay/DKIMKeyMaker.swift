@@ -10,7 +10,7 @@ import MailCrypto
 package enum DKIMKeyMaker {
     /// Generates a key and stores it.
     /// - Parameters:
-    ///   - bits: the shortest that the algorithm allows where it is nil.
+    ///   - bits: the shortest that the algorithm allows if it is nil.
     ///   - selector: nil for one made of algorithm and month, as in `rsa202611`.
     ///   - isActive: whether it signs at once, published or not.
     package static func generate(

@@ -14,7 +14,7 @@ package enum Resolvers {
     /// - Parameters:
     ///   - limits: of one message; nil for those of the configuration.
     ///   - resolver: answers in place of the configured servers; nil for those.
-    /// - Throws: `ConfigurationError` for a server that cannot be read, `DNSClientError` where the client cannot be opened.
+    /// - Throws: `ConfigurationError` for a server that cannot be read, `DNSClientError` if the client cannot be opened.
     package static func perMessage(
         _ configuration: Configuration, path: String, limits: BudgetedResolver.Limits? = nil,
         metrics: ServiceMetrics? = nil, resolver: (any DNSResolver)? = nil

@@ -3,7 +3,7 @@
 import MailAuth
 
 extension AuthenticationEvidence {
-    /// The findings without SPF of the HELO name, which stands for the envelope only where the sender is null (RFC 7208 section
+    /// The findings without SPF of the HELO name, which stands for the envelope only if the sender is null (RFC 7208 section
     /// 2.4).
     package func proving(_ client: SMTPClientIdentity) -> AuthenticationEvidence {
         guard !client.mailFrom.isEmpty else { return self }
@@ -13,7 +13,7 @@ extension AuthenticationEvidence {
     }
 
     /// The evidence of the envelope alone, by SPF: the same client and sender prove the same again, before they send a header.
-    /// Nil where there is none, as for the null sender.
+    /// Nil if there is none, as for the null sender.
     func ofEnvelope(_ client: SMTPClientIdentity) -> AuthenticationEvidence? {
         guard !client.mailFrom.isEmpty, client.address != nil else { return nil }
         var evidence = self

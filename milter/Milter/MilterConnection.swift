@@ -11,7 +11,7 @@ package enum MilterPeer: Sendable, Hashable {
     /// The MTA does not know the address or did not report it.
     case unknown
 
-    /// The IP address in text form; nil where there is none.
+    /// The IP address in text form; nil if there is none.
     package var ipAddress: String? {
         switch self {
         case .ipv4(let address, _), .ipv6(let address, _): address

@@ -2,7 +2,7 @@
 
 /// Reads macros of the current message. Valid only during the call that passes it; afterwards every macro is nil.
 package protocol MilterMacros: AnyObject {
-    /// The value of a macro, by its name: `i`, `{auth_authen}`, `{client_addr}`…; nil where the MTA did not send it.
+    /// The value of a macro, by its name: `i`, `{auth_authen}`, `{client_addr}`…; nil if the MTA did not send it.
     subscript(name: String) -> String? { get }
 }
 

@@ -11,7 +11,7 @@ struct PlannedValues {
 
     mutating func set(_ name: String, to value: String) { written[name] = value }
 
-    /// As written; empty where the parameter is not set.
+    /// As written; empty if the parameter is not set.
     subscript(name: String) -> String { written[name] ?? "" }
 
     /// The items of a list with `$name`, `${name}` and `$(name)` followed. Conditional references (`${name?…}`) stay unchanged.

@@ -4,7 +4,7 @@
 package enum SettingRule: Sendable, Hashable {
     /// The value must be exactly this.
     case exactly(String)
-    /// A number, or a time in seconds, that must not be lower; 0 means "no limit" and is kept where `zeroIsUnlimited`.
+    /// A number, or a time in seconds, that must not be lower; 0 means "no limit" and is kept if `zeroIsUnlimited`.
     case atLeast(Int, zeroIsUnlimited: Bool)
     /// A time (`30s`, `5m`) that must not be shorter, in seconds.
     case atLeastSeconds(Int)

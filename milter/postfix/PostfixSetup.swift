@@ -70,7 +70,7 @@ package enum PostfixSetup {
             socketInChroot: FileManager.default.fileExists(atPath: inChroot))
     }
 
-    /// What was changed in a configuration directory; nil where no record is. Throws if the record cannot be read.
+    /// What was changed in a configuration directory; nil if no record is. Throws if the record cannot be read.
     package static func record(directory: String) throws -> SetupRecord? {
         let path = "\(directory)/\(SetupRecord.fileName)"
         guard FileManager.default.fileExists(atPath: path) else { return nil }
@@ -81,7 +81,7 @@ package enum PostfixSetup {
         }
     }
 
-    /// What taking the settings back would change; nil where no record of them is.
+    /// What taking the settings back would change; nil if no record of them is.
     package static func removal(directory: String) throws -> RemovalPlan? {
         let directory = URL(fileURLWithPath: directory).standardizedFileURL.path
         guard let record = try record(directory: directory) else { return nil }

@@ -5,12 +5,12 @@ import Foundation
 /// Kept in a file beside main.cf. Of a setting that was changed several times, the value before the first change counts.
 package struct SetupRecord: Codable, Sendable, Hashable {
     package struct Entry: Codable, Sendable, Hashable {
-        /// As it was written; nil where it was not set.
+        /// As it was written; nil if it was not set.
         package var before: String?
         /// As we wrote it.
         package var after: String
 
-        /// A list without the items that we added to it; nil where it lacks one of them, or none was added.
+        /// A list without the items that we added to it; nil if it lacks one of them, or none was added.
         func withoutOurs(_ now: String) -> String? {
             let before = PostfixList.items(before ?? "")
             let ours = PostfixList.items(after).filter { !before.contains($0) }

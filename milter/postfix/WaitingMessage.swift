@@ -11,7 +11,7 @@ package struct WaitingMessage: Sendable, Hashable {
     package let sender: String
     /// Those that it was not delivered to yet.
     package let recipients: [String]
-    /// Seconds since 1970; nil where Postfix does not say.
+    /// Seconds since 1970; nil if Postfix does not say.
     package let arrivedAt: Int64?
     /// Whether it is on hold.
     package let isHeld: Bool
@@ -42,9 +42,9 @@ extension PostfixQueue {
 
     /// Where a message came from, as its smtpd saw it.
     package struct Client: Sendable, Hashable {
-        /// Nil where the message came from no client.
+        /// Nil if the message came from no client.
         package let address: String?
-        /// Nil where the name is not known.
+        /// Nil if the name is not known.
         package let name: String?
         package let helo: String
     }

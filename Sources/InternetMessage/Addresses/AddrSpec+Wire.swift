@@ -37,7 +37,7 @@ extension AddrSpec {
     package init?(envelope text: String) { self.init(envelope: text.utf8) }
 
     /// Reads `<a@b>`, `<>`, `a@b` or an empty text as a reverse-path; a source route `<@a,@b:c@d>` is dropped (RFC 5321
-    /// appendix C). Nil where malformed.
+    /// appendix C). Nil if malformed.
     package static func parseReversePath(_ text: some Collection<UInt8>) -> ReversePath? {
         let path = Array(text.prefix(maximumEnvelopeLength + 1))[...]
         guard let inner = EnvelopeReader.unbracketed(path) else { return nil }
@@ -48,7 +48,7 @@ extension AddrSpec {
     /// Reads a reverse-path; see the version for octets.
     package static func parseReversePath(_ text: String) -> ReversePath? { parseReversePath(text.utf8) }
 
-    /// Reads `<a@b>` or `a@b` as a forward-path; a source route is dropped. Nil where malformed or empty.
+    /// Reads `<a@b>` or `a@b` as a forward-path; a source route is dropped. Nil if malformed or empty.
     package static func parseForwardPath(_ text: some Collection<UInt8>) -> AddrSpec? { parseReversePath(text)?.address }
 
     /// Reads a forward-path; see the version for octets.
@@ -71,7 +71,7 @@ extension AddrSpec {
             && local + name + 3 <= Self.maximumPathLength
     }
 
-    /// `local-part@domain` as written in header and envelope, without brackets; the local part is quoted only where it
+    /// `local-part@domain` as written in header and envelope, without brackets; the local part is quoted only if it
     /// must be.
     ///
     /// NUL, CR and LF cannot be written and are left out, so that no address can break out of a line.
@@ -125,7 +125,7 @@ extension AddrSpec: CustomStringConvertible {
 
 /// The grammar of RFC 5321 section 4.1.2.
 private enum EnvelopeReader {
-    /// The path without brackets and source route; nil where brackets do not match.
+    /// The path without brackets and source route; nil if brackets do not match.
     static func unbracketed(_ path: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         guard path.first == UInt8(ascii: "<") else { return path.last == UInt8(ascii: ">") ? nil : path }
         guard path.count >= 2, path.last == UInt8(ascii: ">") else { return nil }

@@ -2,9 +2,9 @@
 
 /// One mailbox of an address field, with its place in the raw value.
 package struct Mailbox: Sendable, Hashable {
-    /// The decoded display name (RFC 2047), unquoted; nil where there is none.
+    /// The decoded display name (RFC 2047), unquoted; nil if there is none.
     package var displayName: String?
-    /// The decoded text of the first comment, which old programs use as a name; nil where there is none.
+    /// The decoded text of the first comment, which old programs use as a name; nil if there is none.
     package var comment: String?
     package var addrSpec: AddrSpec
     /// The whole mailbox, from its first word to its last, comments included. Indices are those of the slice that was parsed.

@@ -16,7 +16,7 @@ struct AddressListParser {
 
     /// What was read of the current element so far.
     private struct Element {
-        /// Words and specials outside `<…>`; `isSpaced` is also set where a comment precedes.
+        /// Words and specials outside `<…>`; `isSpaced` is also set if a comment precedes.
         var words = [AddressLexeme]()
         /// Contents of `<…>`.
         var angle: [AddressLexeme]?

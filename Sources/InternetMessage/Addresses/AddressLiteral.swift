@@ -43,7 +43,7 @@ package enum AddressLiteral {
         return (text, nil)
     }
 
-    /// Number of 16-bit groups, an IPv4 tail counting two; nil where malformed. Empty text has none.
+    /// Number of 16-bit groups, an IPv4 tail counting two; nil if malformed. Empty text has none.
     private static func groups(_ text: ArraySlice<UInt8>, isLast: Bool) -> Int? {
         guard !text.isEmpty else { return 0 }
         let parts = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)

@@ -38,7 +38,7 @@ package enum AuthorAddress {
         }
     }
 
-    /// What is before the address in the raw value of a From field, as text; nil where that is nothing.
+    /// What is before the address in the raw value of a From field, as text; nil if that is nothing.
     package static func name(value: ArraySlice<UInt8>) -> String? {
         let tokens = AddressLexer.tokens(of: value).tokens
         guard let bracket = tokens.lastIndex(where: { $0.isOne(of: "<") }) else { return nil }
@@ -126,7 +126,7 @@ private struct StrictMailbox {
         return try readAddress(inside, isAngled: true)
     }
 
-    /// The address of a field that is well-formed but for what is beside the address; nil where that may be another one.
+    /// The address of a field that is well-formed but for what is beside the address; nil if that may be another one.
     func readLoosely() -> AddrSpec? {
         LooseMailbox(value, tokens).read { inside, isAngled in try? readAddress(inside, isAngled: isAngled) }
     }

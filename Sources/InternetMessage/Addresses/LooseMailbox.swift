@@ -1,4 +1,4 @@
-// From as programs write it against the grammar, where every reading of it finds the same one address.
+// From as programs write it against the grammar, if every reading of it finds the same one address.
 
 import Support
 
@@ -14,7 +14,7 @@ struct LooseMailbox {
         self.tokens = tokens
     }
 
-    /// The address; nil where there may be another one, or where its own place is not certain.
+    /// The address; nil if there may be another one, or if its own place is not certain.
     /// - Parameter address: reads the tokens of the address alone, strictly.
     func read(_ address: (ArraySlice<AddressLexeme>, _ isAngled: Bool) -> AddrSpec?) -> AddrSpec? {
         guard let author = author(address), hasHarmlessTexts, hasHarmlessWords else { return nil }

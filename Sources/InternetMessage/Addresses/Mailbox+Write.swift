@@ -45,7 +45,7 @@ extension AddressList {
 }
 
 extension AddrSpec {
-    /// The wire form with the domain in A-labels, for mail without SMTPUTF8; nil where the local part is not ASCII or the
+    /// The wire form with the domain in A-labels, for mail without SMTPUTF8; nil if the local part is not ASCII or the
     /// domain has no such form.
     package var asciiWireForm: String? {
         if isASCII { return wireForm }

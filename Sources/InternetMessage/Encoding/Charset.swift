@@ -11,25 +11,25 @@ package enum Charset {
         package var isLossless: Bool
     }
 
-    /// Decodes octets; malformed sequences become U+FFFD. Nil where the charset is unknown. Labels compare case-insensitively.
+    /// Decodes octets; malformed sequences become U+FFFD. Nil if the charset is unknown. Labels compare case-insensitively.
     package static func decode(_ bytes: some Collection<UInt8>, _ label: String) -> String? {
         decodeCheckingLoss(bytes, label)?.text
     }
 
-    /// Decodes octets; nil where the charset is unknown or an octet does not decode.
+    /// Decodes octets; nil if the charset is unknown or an octet does not decode.
     package static func decodeStrict(_ bytes: some Collection<UInt8>, _ label: String) -> String? {
         guard let decoded = decodeCheckingLoss(bytes, label), decoded.isLossless else { return nil }
         return decoded.text
     }
 
     /// Decodes octets as programs show them: the C1 controls of ISO 8859-1 as the characters that windows-1252 has there (WHATWG
-    /// Encoding). Nil where the charset is unknown.
+    /// Encoding). Nil if the charset is unknown.
     package static func decodeAsShown(_ bytes: some Collection<UInt8>, _ label: String) -> String? {
         guard case .latin1? = Kind(label) else { return decode(bytes, label) }
         return decodeSingleByte(bytes) { Windows1252.scalar($0) ?? Unicode.Scalar($0) }.text
     }
 
-    /// Decodes octets and says whether all of them were decoded. Nil where the charset is unknown.
+    /// Decodes octets and says whether all of them were decoded. Nil if the charset is unknown.
     package static func decodeCheckingLoss(_ bytes: some Collection<UInt8>, _ label: String) -> Decoded? {
         switch Kind(label) {
         case .ascii?:
@@ -77,7 +77,7 @@ package enum Charset {
         return output
     }
 
-    /// Encodes text; nil where the charset is unknown or lacks one of the characters. Nothing is transliterated.
+    /// Encodes text; nil if the charset is unknown or lacks one of the characters. Nothing is transliterated.
     package static func encode(_ text: String, _ label: String) -> [UInt8]? {
         switch Kind(label) {
         case .ascii?: return encodeSingleByte(text) { $0.value < 0x80 ? UInt8($0.value) : nil }
@@ -170,7 +170,7 @@ package enum Charset {
 
 /// The upper half of windows-1252 (octets 80–9F); the rest is ISO 8859-1.
 private enum Windows1252 {
-    /// Code points of the octets 80–9F; 0 where the octet has no meaning.
+    /// Code points of the octets 80–9F; 0 if the octet has no meaning.
     static let table: [UInt16] = [
         0x20AC, 0, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0, 0x017D, 0,
         0, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0, 0x017E, 0x0178,

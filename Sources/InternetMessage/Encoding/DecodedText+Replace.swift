@@ -18,7 +18,7 @@ extension DecodedText {
 
     /// The raw octets with replacements made. Ranges must be ascending and must not overlap; one that is not is skipped.
     ///
-    /// Identity encodings and quoted-printable change only where the replacements are, and soft line breaks around them keep
+    /// Identity encodings and quoted-printable change only if the replacements are, and soft line breaks around them keep
     /// lines to 76. base64 is rewritten from the line of the first replacement on. Without replacements the raw octets are
     /// returned unchanged.
     package func replacing(_ replacements: [Replacement]) -> [UInt8] {

@@ -73,7 +73,7 @@ package enum EncodedWord {
         /// Where the word is, from `=?` to `?=`.
         var range: Range<Int>
 
-        /// Whether some program reads a control character in it, tab excepted. NEL ends a line also where it is shown as a mark.
+        /// Whether some program reads a control character in it, tab excepted. NEL ends a line also if it is shown as a mark.
         var holdsControl: Bool {
             func holds(_ text: String?, where isFound: (UInt32) -> Bool) -> Bool {
                 text.map { $0.unicodeScalars.contains { isFound($0.value) } } ?? true

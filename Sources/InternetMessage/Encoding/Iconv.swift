@@ -12,7 +12,7 @@ enum Iconv {
         return body(handle)
     }
 
-    /// Decodes to text; what is malformed becomes U+FFFD. Nil where the charset is unknown.
+    /// Decodes to text; what is malformed becomes U+FFFD. Nil if the charset is unknown.
     static func decode(_ bytes: UnsafeBufferPointer<UInt8>, from name: String) -> Charset.Decoded? {
         // RFC 2781 section 4.3: UTF-16 without byte order mark is big-endian; glibc would take the machine's order.
         var name = name
@@ -33,7 +33,7 @@ enum Iconv {
         }
     }
 
-    /// Encodes well-formed UTF-8; nil where the charset is unknown or lacks a character.
+    /// Encodes well-formed UTF-8; nil if the charset is unknown or lacks a character.
     static func encode(_ text: UnsafeBufferPointer<UInt8>, to name: String) -> [UInt8]? {
         let encoded = withHandle(to: name, from: "UTF-8") { handle -> [UInt8]? in
             var output = [UInt8]()

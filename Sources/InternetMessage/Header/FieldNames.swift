@@ -106,13 +106,13 @@ package final class FieldNameIndex: Sendable {
     /// How many names there are.
     package var count: Int { table.names.count }
 
-    /// The number of a name, 0 and up; nil where no field has it.
+    /// The number of a name, 0 and up; nil if no field has it.
     package func number(of name: UnsafeBufferPointer<UInt8>) -> Int? { table.find(name).name }
 
     /// Position of the lowest field of a name.
     package func last(_ name: Int) -> Int { Int(table.names[name].last) }
 
-    /// Position of the next field above that has the same name as the one at a position; nil where that is the topmost.
+    /// Position of the next field above that has the same name as the one at a position; nil if that is the topmost.
     package func above(_ position: Int) -> Int? {
         let above = entries[position].above
         return above < 0 ? nil : Int(above)

@@ -4,7 +4,7 @@ extension HeaderField {
     /// Line length that folding aims at, in octets without CRLF (RFC 5322 section 2.1.1).
     package static let preferredLineLength = 78
 
-    /// A field of unstructured text: encoded words where needed (RFC 2047), folded.
+    /// A field of unstructured text: encoded words if needed (RFC 2047), folded.
     package static func unstructured(_ name: String, _ text: String) -> HeaderField {
         folding(name, EncodedWord.encodeWhereNeeded(text))
     }
@@ -21,7 +21,7 @@ extension HeaderField {
 
     /// A field `name: value` with folds before white space, so that lines keep to 78 octets where white space allows it.
     ///
-    /// White space in quoted strings is used only where a line would pass 998 octets. Words are never broken: a single word of
+    /// White space in quoted strings is used only if a line would pass 998 octets. Words are never broken: a single word of
     /// over 998 octets stays unchanged. NUL, CR and LF in `value` become spaces: a value cannot begin a new field.
     package static func folding(_ name: String, _ value: String) -> HeaderField {
         var text: [UInt8] = [0x20]
@@ -72,7 +72,7 @@ extension HeaderField {
 }
 
 extension Message {
-    /// The octets with every bare LF and bare CR turned into CRLF, for messages from files; unchanged where there is none.
+    /// The octets with every bare LF and bare CR turned into CRLF, for messages from files; unchanged if there is none.
     package static func canonicalLineBreaks(_ bytes: [UInt8]) -> [UInt8] {
         var output = [UInt8]()
         output.reserveCapacity(bytes.count + bytes.count / 40)

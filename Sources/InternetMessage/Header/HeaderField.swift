@@ -10,7 +10,7 @@ package struct HeaderField: Sendable, Hashable {
     package let bytes: [UInt8]
     /// Length in octets of the field name; obsolete white space before the colon is not part of it.
     package let nameLength: Int
-    /// Offset of the first octet after the colon; equal to `bytes.count` where there is none.
+    /// Offset of the first octet after the colon; equal to `bytes.count` if there is none.
     package let valueStart: Int
 
     /// Takes a field as it was in a message, without its final CRLF. A line without a colon has an empty name.

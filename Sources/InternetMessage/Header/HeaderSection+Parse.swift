@@ -10,7 +10,7 @@ extension HeaderSection {
         package var header: HeaderSection
         /// Just after the last header line, before the empty line.
         package var headerEnd: Int
-        /// Just after the empty line; the end of the input where there is none.
+        /// Just after the empty line; the end of the input if there is none.
         package var bodyStart: Int
         package var defects: Set<MessageDefect>
     }

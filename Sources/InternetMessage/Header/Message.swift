@@ -32,7 +32,7 @@ package enum MessageDefect: Sendable, Hashable, CaseIterable {
     case unterminatedLine
 }
 
-/// A message as bytes, its parsed header section, and where the body begins. Bytes are shared, not copied.
+/// A message as bytes, its parsed header section, and if the body begins. Bytes are shared, not copied.
 package struct Message: Sendable {
     /// The whole message.
     package let bytes: [UInt8]
@@ -40,7 +40,7 @@ package struct Message: Sendable {
     package let header: HeaderSection
     /// Index in `bytes` just after the header section, before the empty line; the fields come from what is before it.
     package let headerEnd: Int
-    /// Index in `bytes` of the first octet after the empty line; `bytes.count` where there is none.
+    /// Index in `bytes` of the first octet after the empty line; `bytes.count` if there is none.
     package let bodyStart: Int
     /// What is wrong with the header section.
     package let defects: Set<MessageDefect>

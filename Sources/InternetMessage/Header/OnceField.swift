@@ -12,7 +12,7 @@ package enum OnceField: String, Sendable, Hashable, CaseIterable {
 }
 
 extension HeaderSection {
-    /// The first field, from the top, that repeats one which may be there once; nil where none does.
+    /// The first field, from the top, that repeats one which may be there once; nil if none does.
     package var repeatedField: OnceField? {
         var seen: Set<OnceField> = []
         for field in fields {

@@ -67,7 +67,7 @@ package struct ContentType: Sendable, Hashable {
         }
     }
 
-    /// The octets of the `boundary` parameter; nil where there is none.
+    /// The octets of the `boundary` parameter; nil if there is none.
     package var boundary: [UInt8]? { parameters.first("boundary")?.bytes }
 
     /// The value as text without folds: `type/subtype; name=value; …`.
@@ -106,7 +106,7 @@ package struct ContentDisposition: Sendable, Hashable {
     /// Reads a value; see the version for octets.
     package static func parse(_ value: String) -> ContentDisposition { parse(Array(value.utf8)[...]) }
 
-    /// The `filename` parameter, decoded; nil where there is none.
+    /// The `filename` parameter, decoded; nil if there is none.
     package var filename: String? { parameters["filename"] }
 
     /// The value as text without folds.

@@ -50,7 +50,7 @@ package enum ParameterDefect: Sendable, Hashable, CaseIterable {
 package struct MIMEParameter: Sendable, Hashable {
     /// The name in lower case, without RFC 2231's asterisks.
     package var name: WireText
-    /// The value's octets, in `charset` where that is given.
+    /// The value's octets, in `charset` if that is given.
     package var bytes: [UInt8]
     /// Lower-case charset of an extended value; nil for a plain one.
     package var charset: String?

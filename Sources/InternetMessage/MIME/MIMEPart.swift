@@ -67,12 +67,12 @@ package struct MIMEPart: Sendable {
     /// The encoded body, without the line break that belongs to the delimiter after it.
     package internal(set) var bodyRange: Range<Int>
     package internal(set) var contentType: ContentType
-    /// Nil where there is no Content-Disposition.
+    /// Nil if there is no Content-Disposition.
     package internal(set) var disposition: ContentDisposition?
     package internal(set) var transferEncoding: TransferEncoding
     /// Text before the first delimiter of a multipart; nil elsewhere.
     package internal(set) var preamble: Range<Int>?
-    /// Text after the closing delimiter of a multipart; nil elsewhere and where there is none.
+    /// Text after the closing delimiter of a multipart; nil elsewhere and if there is none.
     package internal(set) var epilogue: Range<Int>?
     /// The parts of a multipart, or the one message in message/rfc822 and message/global.
     package internal(set) var children: [MIMEPart]

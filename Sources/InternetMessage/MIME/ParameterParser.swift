@@ -56,7 +56,7 @@ struct ParameterParser {
         return true
     }
 
-    /// Reads a token leniently: everything up to white space or one of `;/="(),`. Empty where none begins.
+    /// Reads a token leniently: everything up to white space or one of `;/="(),`. Empty if none begins.
     mutating func token() -> ArraySlice<UInt8> {
         skipCFWS()
         let start = index

@@ -8,7 +8,7 @@ package struct TextStretch: Sendable {
     package let part: MIMEPart
     /// Ordinal of the part among all entities of the message, from 0 (the message itself).
     package let ordinal: Int
-    /// Decoded from the transfer encoding, in the charset of the part; unchanged where the encoding is unknown.
+    /// Decoded from the transfer encoding, in the charset of the part; unchanged if the encoding is unknown.
     package let octets: [UInt8]
     /// How many octets at the start repeat the end of the stretch before.
     package let overlap: Int

@@ -60,7 +60,7 @@ package enum Archive {
         }
     }
 
-    /// Where the stream of the next member of a gzip file begins (RFC 1952 section 2.2); nil where there is none.
+    /// Where the stream of the next member of a gzip file begins (RFC 1952 section 2.2); nil if there is none.
     /// - Parameter end: behind the stream of the member before.
     static func nextMember(in bytes: [UInt8], after end: Int) -> Int? {
         var start = end + 8

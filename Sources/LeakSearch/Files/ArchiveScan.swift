@@ -26,7 +26,7 @@ package final class ArchiveScan {
         feeder = makeFeeder()
     }
 
-    /// Whether something is found in what an archive unpacks to; false where the octets are not an archive.
+    /// Whether something is found in what an archive unpacks to; false if the octets are not an archive.
     package func finds(in bytes: [UInt8]) -> Bool {
         room = max(Self.innerOctets, bytes.count * Self.innerFactor)
         return finds(in: bytes, depth: 0)
@@ -64,7 +64,7 @@ package final class ArchiveScan {
         return false
     }
 
-    /// Whether something is found in one stream, and where it ends.
+    /// Whether something is found in one stream, and if it ends.
     private func unpack(_ bytes: [UInt8], from start: Int, of kind: Archive, depth: Int) -> (isFound: Bool, end: Int?) {
         var end: Int?
         var inner: [UInt8]?

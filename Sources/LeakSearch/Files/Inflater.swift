@@ -33,7 +33,7 @@ package final class Inflater {
 
     /// Unpacks a stream. Of damaged or truncated data, passes on what precedes the damage.
     /// - Parameter sink: takes the next octets; returns whether to go on.
-    /// - Returns: how many octets the stream takes; nil where it was not read to its end.
+    /// - Returns: how many octets the stream takes; nil if it was not read to its end.
     package func inflate(_ input: UnsafeBufferPointer<UInt8>, to sink: (UnsafeBufferPointer<UInt8>) -> Bool) -> Int? {
         work.charge(Self.beginning)
         guard isReady, inflateReset(stream) == Z_OK else { return nil }

@@ -7,7 +7,7 @@ enum EncodedWords {
     /// Octets of the longest word that is read; longer ones than the 75 of the RFC are in use.
     private static let maximumLength = 4_096
 
-    /// Octets with encoded words decoded, and without the white space between two of them; nil where there is none.
+    /// Octets with encoded words decoded, and without the white space between two of them; nil if there is none.
     static func decoded(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         text.withUnsafeBufferPointer { text in
             var output: [UInt8]?

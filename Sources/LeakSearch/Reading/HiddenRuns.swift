@@ -104,7 +104,7 @@ final class HiddenRuns {
         }
     }
 
-    /// Where a run goes on behind a break; nil where it ends.
+    /// Where a run goes on behind a break; nil if it ends.
     @inline(__always)
     private static func goesOn(
         _ text: UnsafeBufferPointer<UInt8>, _ start: Int, after column: Int, _ values: UnsafeBufferPointer<UInt8>

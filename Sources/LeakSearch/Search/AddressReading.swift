@@ -39,7 +39,7 @@ struct AddressReading {
         /// The octets after it, as far as a domain may go.
         let domainStart: Int
         let domainEnds: Edges
-        /// Whether it is one only where a whole domain follows: `(a)` is also the mark of a list.
+        /// Whether it is one only if a whole domain follows: `(a)` is also the mark of a list.
         let needsDomain: Bool
 
         /// Calls with each pair of halves.
@@ -170,7 +170,7 @@ struct AddressReading {
             }
         }
         guard mark.form == .other, text[mark.start] == UInt8(ascii: "=") else { return }
-        // `home.example=jane`: only where a whole domain is before.
+        // `home.example=jane`: only if a whole domain is before.
         var start = mark.start
         while start > 0, mark.start - start < Self.maximumDomain, start == mark.start || text.gaps[start] == 0,
             Self.isOfDomain(text[start - 1])
@@ -294,7 +294,7 @@ enum Domain {
         return TopLevelDomains.contains(text, (dot + 1)..<run.upperBound)
     }
 
-    /// Where the domain ends that a run begins with, in the longest known top-level domain; nil where there is none.
+    /// Where the domain ends that a run begins with, in the longest known top-level domain; nil if there is none.
     static func completeEnd(_ text: Reading.View, _ run: Range<Int>) -> Int? {
         guard let first = text.first(dot, in: run), first > run.lowerBound else { return nil }
         var end = run.upperBound

@@ -98,7 +98,7 @@ final class StretchSearch {
         }
     }
 
-    /// A place at white space, so that no word is cut; elsewhere only where there is none nearby.
+    /// A place at white space, so that no word is cut; elsewhere only if there is none nearby.
     private static func cut(_ octets: UnsafeBufferPointer<UInt8>, near place: Int) -> Int {
         guard place < octets.count else { return octets.count }
         var index = place

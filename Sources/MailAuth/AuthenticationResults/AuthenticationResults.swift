@@ -27,7 +27,7 @@ package struct AuthenticationResults: Sendable, Hashable {
     package struct Result: Sendable, Hashable {
         /// `spf`, `dkim`, `dmarc` or another keyword; lower case.
         package let method: String
-        /// The version of the method; 1 where none is written.
+        /// The version of the method; 1 if none is written.
         package let methodVersion: Int
         /// The result keyword, lower case.
         package let result: String
@@ -58,7 +58,7 @@ package struct AuthenticationResults: Sendable, Hashable {
 
     /// The authserv-id without quotes, in its original letter case.
     package let authservID: String
-    /// The version of the format; 1 where none is written (RFC 8601 section 2.2, authres-version).
+    /// The version of the format; 1 if none is written (RFC 8601 section 2.2, authres-version).
     package let version: Int
     /// The results in order; empty for `none`.
     package let results: [Result]
@@ -72,7 +72,7 @@ package struct AuthenticationResults: Sendable, Hashable {
     /// Parses a field value by the grammar of RFC 8601 section 2.2; UTF-8 is accepted where RFC 8616 section 5 allows it.
     ///
     /// - Parameter value: everything after the colon, folds included.
-    /// - Returns: nil where any part of the value departs from the grammar, or where it is longer than `maximumLength`: a field
+    /// - Returns: nil if any part of the value departs from the grammar, or if it is longer than `maximumLength`: a field
     ///   that two readers could read differently proves nothing.
     package static func parse(_ value: some Collection<UInt8>) -> AuthenticationResults? {
         guard value.count <= maximumLength else { return nil }

@@ -152,7 +152,7 @@ struct AuthenticationResultsParser {
         return nil
     }
 
-    /// `[CFWS]`; false where a comment does not end, or a fold or an octet in it is not allowed.
+    /// `[CFWS]`; false if a comment does not end, or a fold or an octet in it is not allowed.
     private mutating func skipCFWS() -> Bool {
         var depth = 0
         while let octet = current {

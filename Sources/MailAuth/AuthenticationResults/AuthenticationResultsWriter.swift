@@ -9,7 +9,7 @@ extension AuthenticationResults {
     /// - Parameters:
     ///   - authservID: our authserv-id.
     ///   - evidence: the findings; none at all gives `none`.
-    ///   - fromDomain: the domain of the header From, for `header.from`; left out where nil.
+    ///   - fromDomain: the domain of the header From, for `header.from`; left out if nil.
     ///   - mailFrom: the whole reverse-path, to be shown instead of its domain; nil, the default, shows the domain alone.
     /// - Returns: a field folded before each result, every value a token or a quoted-string of printable ASCII.
     package static func field(
@@ -35,7 +35,7 @@ extension AuthenticationResults {
         return writer.field
     }
 
-    /// The field in its written form; the version is written where it is not 1.
+    /// The field in its written form; the version is written if it is not 1.
     package func field() -> HeaderField {
         var writer = Writer(authservID: authservID, version: version)
         for result in results {

@@ -4,7 +4,7 @@ import InternetMessage
 import Support
 
 extension DKIMFinding {
-    /// Whether `h=` of the signature names a field. True also where the header section has no such signature, as where an
+    /// Whether `h=` of the signature names a field. True also if the header section has no such signature, as where an
     /// upstream filter removed it: then nothing shows that the field is not covered.
     package func covers(_ name: String, in header: HeaderSection) -> Bool {
         let own = header.all("DKIM-Signature").compactMap { try? DKIMTagList($0.rawValue) }.filter(isOfThis)

@@ -156,7 +156,7 @@ struct DKIMSignedFields {
     }
 
     /// The fields that are signed, in the order of the names.
-    /// - Parameter own: position of the signature field itself, which its own `h=` cannot name; nil where it is not among the
+    /// - Parameter own: position of the signature field itself, which its own `h=` cannot name; nil if it is not among the
     ///   fields.
     func signed(_ names: DKIMNameList, own: Int?) -> [Int] {
         var chosen: [Int] = []

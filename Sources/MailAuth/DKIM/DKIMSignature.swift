@@ -25,7 +25,7 @@ struct DKIMSignature {
     let bodyLength: Int64?
     let timestamp: Int64?
     let expiration: Int64?
-    /// Domain of `i=`, lower case; `d=` where there is no `i=`. The local part is not kept: it may name a person.
+    /// Domain of `i=`, lower case; `d=` if there is no `i=`. The local part is not kept: it may name a person.
     let identityDomain: String
     /// The value of `b=` within the field's bytes; it is not part of the signed data (section 3.7).
     let signatureRange: Range<Int>

@@ -84,7 +84,7 @@ enum DKIMSyntax {
 
 /// Base64 (RFC 4648 section 4) as DKIM writes it, with folding white space anywhere (RFC 6376 section 2.5, `base64string`).
 enum DKIMBase64 {
-    /// The octets; nil where another octet occurs, padding is missing, misplaced or too long, or where there is nothing.
+    /// The octets; nil if another octet occurs, padding is missing, misplaced or too long, or if there is nothing.
     static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         let (octets, defects) = Base64.decode(text)
         return defects.isSubset(of: [.nonZeroPaddingBits]) && !octets.isEmpty ? octets : nil

@@ -51,7 +51,7 @@ package enum DMARC {
     ///
     /// - Parameters:
     ///   - fromDomain: the domain of the one address in the header From, as A-labels.
-    ///   - spf: a finding for HELO counts only where there is none for MAIL FROM (the null sender; RFC 9989 section 4.4.2).
+    ///   - spf: a finding for HELO counts only if there is none for MAIL FROM (the null sender; RFC 9989 section 4.4.2).
     ///   - dkim: a signature counts by its result alone, whether or not it covers the whole body: DMARC is information, and the
     ///     relay decides what proves a sender.
     /// - Returns: `temperror` if no record could be looked up, or if an identifier that did not pass for a temporary reason

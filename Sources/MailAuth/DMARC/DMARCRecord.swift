@@ -51,7 +51,7 @@ package struct DMARCRecord: Sendable, Hashable {
     /// The `v` tag, exact except for white space around the equals sign.
     private static let version = Array("DMARC1".utf8)
 
-    /// Parses the text of a TXT record; nil where it does not begin with `v=DMARC1`.
+    /// Parses the text of a TXT record; nil if it does not begin with `v=DMARC1`.
     package init?(parsing text: [UInt8]) {
         let tags = text.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
         guard let first = tags.first, first.first != 0x20, first.first != 0x09, let version = Self.tag(first),

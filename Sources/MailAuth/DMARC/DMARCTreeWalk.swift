@@ -43,7 +43,7 @@ struct DMARCTreeWalk: Sendable {
         }
     }
 
-    /// The organizational domain (RFC 9989 section 4.10.2); nil where the walk found no record.
+    /// The organizational domain (RFC 9989 section 4.10.2); nil if the walk found no record.
     var organizationalDomain: String? {
         for (index, entry) in found.enumerated() {
             switch entry.record.publicSuffix {

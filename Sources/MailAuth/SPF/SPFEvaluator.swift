@@ -55,7 +55,7 @@ struct SPFEvaluator {
         }
     }
 
-    /// The record of a domain, evaluated; `none` where there is no record.
+    /// The record of a domain, evaluated; `none` if there is no record.
     private mutating func evaluate(_ domain: String) throws(Abort) -> Verdict {
         guard let record = try record(of: domain) else {
             return Verdict(result: .none, reason: "no SPF record at \(DomainName.printable(domain))")
@@ -90,7 +90,7 @@ struct SPFEvaluator {
         return verdict
     }
 
-    /// Selects the record and parses it; nil where there is none.
+    /// Selects the record and parses it; nil if there is none.
     private func record(of domain: String) throws(Abort) -> SPFRecord? {
         var name: String { DomainName.printable(domain) }
         switch SPF.select(at: domain, resolver: resolver) {
@@ -194,7 +194,7 @@ struct SPFEvaluator {
         return found.sorted { $0.0 < $1.0 }.compactMap { DomainName.queryable($0.1) }
     }
 
-    /// The first ten PTR names of the client; none where the look-up fails (RFC 7208 section 5.5).
+    /// The first ten PTR names of the client; none if the look-up fails (RFC 7208 section 5.5).
     private mutating func clientNames(_ term: String, _ domain: String) throws(Abort) -> [String] {
         if let pointers { return pointers }
         var names: [String] = []

@@ -97,7 +97,7 @@ struct SPFRecord: Sendable {
         return true
     }
 
-    /// - Parameter argument: the text from the first `:` or `/`; empty where there is none.
+    /// - Parameter argument: the text from the first `:` or `/`; empty if there is none.
     private static func mechanism(_ name: String, argument: ArraySlice<UInt8>) -> Mechanism? {
         let colon = UInt8(ascii: ":")
         switch name {
@@ -134,7 +134,7 @@ struct SPFRecord: Sendable {
         }
     }
 
-    /// Removes dual-cidr-length from the end: `[/n][//m]`. Nil where a length is out of range or has a leading zero.
+    /// Removes dual-cidr-length from the end: `[/n][//m]`. Nil if a length is out of range or has a leading zero.
     private static func dualPrefix(_ text: ArraySlice<UInt8>) -> (rest: ArraySlice<UInt8>, Int, Int)? {
         let slash = UInt8(ascii: "/")
         var (rest, prefix4, prefix6) = (text, 32, 128)

@@ -1,9 +1,10 @@
-// Builds the outgoing report (RFC 3464): text for people, fields for programs, Subject and Message-ID of the original.
+// Builds the outgoing report (RFC 3464): text for people, fields for programs, Subject and
+// Message-ID of the original.
 
 import InternetMessage
 
 struct ReportWriter {
-    /// Who reads the report.
+    /// The reader of the report.
     enum Reader {
         /// The team's server: the recipient is the relay address.
         case team
@@ -14,14 +15,14 @@ struct ReportWriter {
     let reader: Reader
     let relayDomain: String
     let to: AddrSpec
-    /// The recipient as the reader knows it; nil where the report did not say which one it was.
+    /// The recipient as the reader knows it; nil if the report did not name the recipient.
     let recipient: AddrSpec?
-    /// Nil where the report could not be understood.
+    /// Nil if the report could not be understood.
     let report: RecipientReport?
     /// Subject and Message-ID of the original, each safe to show.
     let original: [HeaderField]
     let date: String
-    /// Random: for Message-ID and boundary.
+    /// Random; used in Message-ID and boundary.
     let id: String
 
     /// The fields of the report without the mark, and its body.
@@ -65,7 +66,7 @@ struct ReportWriter {
         return isDelayed ? "Delayed: your message has not been delivered yet" : "Undelivered: your message could not be delivered"
     }
 
-    /// RFC 3464 requires a recipient; a report that names none gets one at the relay domain.
+    /// RFC 3464 requires a recipient. A report that names none gets one at the relay domain.
     private var recipientText: String { (recipient ?? AddrSpec(localPart: "unknown", domain: relayDomain)).wireForm }
 
     private var explanation: String {

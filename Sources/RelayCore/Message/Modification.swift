@@ -4,7 +4,7 @@ import InternetMessage
 
 /// One change, in the terms of the milter protocol.
 package enum Modification: Sendable, Hashable {
-    /// Replaces the value of the `index`th (from 1) field of this name as the filter received them, or deletes it where nil.
+    /// Replaces the value of the `index`th (from 1) field of this name as the filter received them, or deletes it if nil.
     /// The value is everything after the colon: leading white space, folds as CRLF and white space.
     case changeHeader(name: String, index: Int, rawValue: [UInt8]?)
     /// Inserts a field at a position: 0 is above everything, 1 below the MTA's own Received field.

@@ -54,6 +54,6 @@ package struct ModifiedMessage: Sendable {
 }
 
 extension String {
-    /// A path without its angle brackets, where it has them.
+    /// A path without its angle brackets, if it has them.
     package var withoutPathBrackets: String { hasPrefix("<") && hasSuffix(">") ? String(dropFirst().dropLast()) : self }
 }

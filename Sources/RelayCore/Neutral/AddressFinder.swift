@@ -129,7 +129,7 @@ struct AddressFinder {
         body(reversed)
     }
 
-    /// `home.example=jane`: only where what is before is a whole domain.
+    /// `home.example=jane`: only if what is before is a whole domain.
     private mutating func reversed(around mark: Mark) -> Candidate? {
         var start = mark.start
         while start > 0, mark.start - start < Self.maximumDomain, start == mark.start || !isApart(start),
@@ -304,7 +304,7 @@ struct AddressFinder {
         let isComplete: Bool
     }
 
-    /// The ends that a domain may have: as a rule one. More where letters follow that may belong to it or not, or where a line
+    /// The ends that a domain may have: as a rule one. More where letters follow that may belong to it or not, or if a line
     /// ends that a program may have broken.
     private mutating func domains(from start: Int) -> [End] {
         // A line that ends with the sign goes on with the domain, however short it is.

@@ -49,7 +49,7 @@ struct NeutralLinks {
 
     // MARK: Octets as a program reads them
 
-    /// The octet at an index, a reference decoded, and where the next one is.
+    /// The octet at an index, a reference decoded, and if the next one is.
     private func unit(_ index: Int) -> (octet: UInt8, next: Int)? {
         guard index < text.count else { return nil }
         if isMarkup, text[index] == UInt8(ascii: "&"), let reference = HTMLReference.read(text, at: index) {
@@ -58,7 +58,7 @@ struct NeutralLinks {
         return (text[index], index + 1)
     }
 
-    /// Behind two slashes, also as JSON writes them; nil where there are none.
+    /// Behind two slashes, also as JSON writes them; nil if there are none.
     private func slashes(_ index: Int) -> Int? {
         var index = index
         for _ in 0..<2 {

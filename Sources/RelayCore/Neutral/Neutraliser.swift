@@ -82,7 +82,7 @@ final class Neutraliser {
         return edits
     }
 
-    /// A text without addresses; nil where nothing changes.
+    /// A text without addresses; nil if nothing changes.
     func rewrite(_ utf8: [UInt8], syntax: TextSyntax = .plain, as standing: Standing = .program) -> [UInt8]? {
         let edits = edits(utf8, syntax: syntax, in: Stretches(standing))
         return edits.isEmpty ? nil : edits.applied(to: utf8)

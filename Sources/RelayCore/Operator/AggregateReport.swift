@@ -54,7 +54,7 @@ package struct AggregateReport: Sendable, Hashable {
         for (source, count) in messages { if source.passes { passed += count } else { failed += count } }
     }
 
-    /// Reads the XML of RFC 9990 section 3 (and of RFC 7489 appendix C, which most write); nil where it is not a report.
+    /// Reads the XML of RFC 9990 section 3 (and of RFC 7489 appendix C, which most write); nil if it is not a report.
     /// - Parameter now: seconds since 1970; a report covers the past.
     package init?(xml: [UInt8], now: Int64) {
         var (values, record): ([String: String], [String: String]) = ([:], [:])
@@ -112,7 +112,7 @@ enum XMLReader {
 
     /// Reads a document. Calls back at the end of each element with the names of its ancestors and itself, without prefixes,
     /// and its trimmed text. Entities are not decoded: no value that is read has any.
-    /// - Returns: false where it is not well-formed, as far as this is checked; earlier callbacks are then void.
+    /// - Returns: false if it is not well-formed, as far as this is checked; earlier callbacks are then void.
     static func read(_ document: [UInt8], _ element: (_ path: [String], _ text: String) -> Void) -> Bool {
         var rest = document[...]
         if rest.starts(with: [0xEF, 0xBB, 0xBF]) { rest = rest.dropFirst(3) }

@@ -17,7 +17,7 @@ enum AggregateReportReader {
         return subject.contains("report domain:") && subject.contains("submitter:")
     }
 
-    /// The report; nil where there is none that can be read.
+    /// The report; nil if there is none that can be read.
     static func read(header: HeaderSection, body: [UInt8], now: Int64) -> AggregateReport? {
         let parts = MIMEPart.parse(header: header, body: body).flattened
         // A report has one such part; further ones are ignored.

@@ -59,7 +59,7 @@ final class OperatorMail {
     }
 
     /// Records its contents.
-    /// - Returns: the outcome, for the log; nil where it is ordinary mail.
+    /// - Returns: the outcome, for the log; nil if it is ordinary mail.
     func finish(_ turn: @escaping () -> (any RewritingTurn)?) -> RelayReason? {
         guard let kind else { return nil }
         let code: RelayReason.Code = kind == .complaint ? .complaint : .dmarcReport

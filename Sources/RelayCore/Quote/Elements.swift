@@ -23,7 +23,7 @@ struct Elements {
     private(set) var text: [UInt8] = []
     /// Comments, scripts, styles and heads, in order.
     private(set) var hidden: [Range<Int>] = []
-    /// Where the quotation begins that runs to the end; nil where no element says so.
+    /// Where the quotation begins that runs to the end; nil if no element says so.
     private(set) var tail: Int?
 
     /// Octets of a line that are kept.
@@ -40,7 +40,7 @@ struct Elements {
     private var isSpaced = true
     /// Octets for which the rest of the source was searched in vain.
     private var missing: Set<UInt8> = []
-    /// Whether a `>` in quotes belongs to an attribute; not where a quote never ended.
+    /// Whether a `>` in quotes belongs to an attribute; not if a quote never ended.
     private var honoursQuotes = true
 
     /// The names of elements that can hold a quotation, and of those that divide lines.
@@ -113,7 +113,7 @@ struct Elements {
 
     // MARK: Tags
 
-    /// Reads a tag, a comment or a declaration; returns its end, nil where it is text.
+    /// Reads a tag, a comment or a declaration; returns its end, nil if it is text.
     private mutating func markup(at start: Int) -> Int? {
         guard start + 1 < source.count else { return nil }
         switch source[start + 1] {

@@ -136,7 +136,7 @@ struct QuoteLines {
             || text[index + 1] == 0x80 && (0xAA...0xAF).contains(text[index + 2]) ? 3 : 0
     }
 
-    /// Whether a line begins with the mark of a quotation, and where its words begin.
+    /// Whether a line begins with the mark of a quotation, and if its words begin.
     fileprivate static func mark(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> (Bool, Int) {
         var index = range.lowerBound
         func skip() {
@@ -316,7 +316,7 @@ struct QuoteLines {
         return lower
     }
 
-    /// The lines up to one, joined: nil where they are too long or a blank one is between.
+    /// The lines up to one, joined: nil if they are too long or a blank one is between.
     func window(endingAt last: Int, from first: Int? = nil, marked: Bool = false) -> [UInt8] {
         var joined: [UInt8] = []
         for index in (first ?? last)...last {

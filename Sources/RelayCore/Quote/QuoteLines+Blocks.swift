@@ -62,7 +62,7 @@ extension QuoteLines {
 
     // MARK: Header blocks
 
-    /// Lines of a block of fields of a mail that begins here; nil where there is none.
+    /// Lines of a block of fields of a mail that begins here; nil if there is none.
     func headerBlock(at index: Int) -> Int? {
         guard field(lines[index].words) != nil else { return nil }
         let block = block(at: index)

@@ -40,7 +40,7 @@ extension RelayTransaction {
         return subjects
     }
 
-    /// Those of a message that passes, also where it came for a reverse address or a return path.
+    /// Those of a message that passes, also if it came for a reverse address or a return path.
     package var passedSubjects: LogSubjects {
         let subjects = subjects
         return subjects.accounts.isEmpty ? self.subjects(ofRefused: nil) : subjects

@@ -7,7 +7,7 @@ import Support
 package enum RecipientReading: Sendable, Hashable {
     /// A recipient at another domain: the operator's own mail.
     case elsewhere
-    /// postmaster, abuse or a configured local recipient; leads to the operator's address, where there is one.
+    /// postmaster, abuse or a configured local recipient; leads to the operator's address if there is one.
     case operatorMailbox(AddrSpec?)
     /// Has the form of a relay address; local part in lower case.
     case relayAddress(localPart: String, domain: String)

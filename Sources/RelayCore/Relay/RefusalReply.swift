@@ -36,7 +36,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
         /// The words in the log; the first is the usual one.
         package let reasons: [RelayReason.Code]
         package let audience: Audience
-        /// As what the user of the account sees it; nil where the message only comes again, or no forward is refused so.
+        /// As what the user of the account sees it; nil if the message only comes again, or no forward is refused so.
         package let forUser: UserRefusal?
         /// What it means, and what to do, in Markdown.
         package let meaning: String

@@ -149,7 +149,7 @@ extension Refusal {
 
     /// - Parameters:
     ///   - part: for the user: printable, and without any part of an inbox.
-    ///   - detail: for the log; `part` where it is nil.
+    ///   - detail: for the log; `part` if it is nil.
     package static func unrewritable(part: String, detail: String? = nil) -> Refusal {
         Refusal(.unrewritable, printable(part), detail: detail ?? part)
     }

@@ -12,7 +12,7 @@ package struct RefusedForward: Sendable, Hashable {
     /// The word in brackets in the reply, which is in the log too.
     package let reference: String
 
-    /// - Parameter reason: the usual one of the reply where it is nil.
+    /// - Parameter reason: the usual one of the reply if it is nil.
     package init(
         at: Int64, attribution: ForwardAttribution, reply: RefusalReply, reason: RelayReason.Code? = nil, reference: String
     ) {

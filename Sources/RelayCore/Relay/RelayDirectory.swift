@@ -168,7 +168,7 @@ package struct StoredAddress: Sendable, Hashable {
         self.expiryDay = expiryDay
     }
 
-    /// Nil where the token holds its address.
+    /// Nil if the token holds its address.
     package init?(_ minted: MintedToken, expiryDay: UInt64? = nil) {
         guard let address = minted.addressToStore else { return nil }
         self.init(token: minted.storageKey, address: address, expiryDay: expiryDay)
@@ -193,10 +193,10 @@ package protocol RelayRecords: Sendable {
     /// mail that used them, those of return paths some days longer than the message needs. Existing ones are not written again.
     /// - Parameter newPerDay: reverse addresses that may be stored for the account on this day, those of earlier messages
     ///   included.
-    /// - Returns: false where there would be more: then nothing was stored.
+    /// - Returns: false if there would be more: then nothing was stored.
     func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool
 
-    /// Counts one message where fewer than `limit` have been counted; false where the limit is reached.
+    /// Counts one message where fewer than `limit` have been counted; false if the limit is reached.
     func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
 
     /// Undoes what `reserve` counted, for a message that was not accepted after all. Where this fails, one place is lost.
@@ -229,12 +229,12 @@ package protocol RelayRecords: Sendable {
     /// Records that the account's user complained about a message of the team (RFC 5965), so that the team is notified: all in
     /// one step, so that a failed call can be repeated.
     /// - Parameter mark: identifies what the complaint names; recorded once a day for each.
-    /// - Returns: false where it is known already.
+    /// - Returns: false if it is known already.
     func recordComplaint(of account: AccountNumber, mark: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool
 
     /// Records a receiver's report on mail in a relay domain's name.
     /// - Parameter reporter: the domain that is proved to have written the report.
-    /// - Returns: false where it is known already, or there were too many recently.
+    /// - Returns: false if it is known already, or there were too many recently.
     func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool
 
     /// Adds one; may be written later, off the path of the mail.
@@ -243,10 +243,10 @@ package protocol RelayRecords: Sendable {
 
 /// Accounts, and the records about them. May block; callable from any thread.
 package protocol RelayDirectory: RelayRecords {
-    /// The account of a relay address, by local part (lower case) and relay domain; nil where no such address was ever issued.
+    /// The account of a relay address, by local part (lower case) and relay domain; nil if no such address was ever issued.
     func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount?
 
-    /// The account with this number and with its current relay address; nil where it was deleted.
+    /// The account with this number and with its current relay address; nil if it was deleted.
     func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount?
 
     /// The sources of any team that cover this address. A domain has few parents: at most one look-up for each.

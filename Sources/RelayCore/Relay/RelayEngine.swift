@@ -88,7 +88,7 @@ package final class RelayEngine: Sendable {
         self.bodyRewriter = bodyRewriter
     }
 
-    /// The address that one token leads to; nil where no valid address is stored.
+    /// The address that one token leads to; nil if no valid address is stored.
     func address(of token: AddressToken) throws(Refusal) -> AddrSpec? {
         let stored = StoredAddresses(directory: directory, tokens: tokens)
         let address = stored.address(of: token)
@@ -113,7 +113,7 @@ package protocol SigningSession: AnyObject {
     /// - Parameters:
     ///   - domain: the relay domain that signs.
     ///   - now: seconds since 1970.
-    /// - Throws: where a key does not sign.
+    /// - Throws: if a key does not sign.
     func finish(header: HeaderSection, domain: String, now: Int64) throws -> [HeaderField]
 }
 

@@ -11,7 +11,7 @@ package struct RelayReason: Sendable, Hashable {
         self.detail = detail
     }
 
-    /// As in `daily-limit: the account has …`; the word alone where there is no detail.
+    /// As in `daily-limit: the account has …`; the word alone if there is no detail.
     package var text: String { detail.isEmpty ? code.rawValue : "\(code.rawValue): \(detail)" }
 
     /// The raw values are in logs, metrics and the API: stable between releases.

@@ -41,8 +41,8 @@ package struct RelaySettings: Sendable {
     /// Whether mail of an account that goes to this domain would never be delivered.
     func isDeadEnd(_ domain: String, for account: AccountNumber) -> Bool { account != testAccount && isRelayDomain(domain) }
 
-    /// The operator's own mailbox for a local part (lower case) at a relay domain: nil where it is not the operator's,
-    /// `.some(nil)` where no address is set.
+    /// The operator's own mailbox for a local part (lower case) at a relay domain: nil if it is not the operator's,
+    /// `.some(nil)` if no address is set.
     package func operatorMailbox(_ localPart: String) -> AddrSpec?? {
         if let target = localRecipients[localPart] { return .some(target) }
         return OperatorMailbox.names.contains(localPart) ? .some(operatorAddress) : nil

@@ -75,7 +75,7 @@ package final class RelayTransaction {
     /// The accepted paths as RCPT gave them, by message: first those of the one relayed in place, then those of each copy.
     package var parts: [[String]] { recipients.all.map(\.paths) }
 
-    /// The direction of the message, for counters; nil where the relay does not handle it.
+    /// The direction of the message, for counters; nil if the relay does not handle it.
     package var direction: TransactionDirection? {
         switch scope {
         case .empty, .elsewhere: nil
@@ -87,7 +87,7 @@ package final class RelayTransaction {
         }
     }
 
-    /// The author and account of a forward, as far as its header section shows; nil where it names no single author.
+    /// The author and account of a forward, as far as its header section shows; nil if it names no single author.
     package var forwardAttribution: ForwardAttribution? {
         guard case .forward(let account) = scope else { return nil }
         if let forward { return ForwardAttribution(author: forward.author, account: forward.account.number, isRegistered: true) }
@@ -235,7 +235,7 @@ package final class RelayTransaction {
     /// Decides. Called once. Where the decision has copies, all of them must be handed over before it is applied.
     /// - Parameters:
     ///   - queueID: Postfix's name of the message; empty if unknown.
-    ///   - turn: makes the turn to wait for while there is no memory to rewrite the message; nil where it cannot wait: then the
+    ///   - turn: makes the turn to wait for while there is no memory to rewrite the message; nil if it cannot wait: then the
     ///     message is deferred.
     package func finish(queueID: String = "", turn: @escaping () -> (any RewritingTurn)? = { nil }) -> RelayDecision {
         guard let number = account else {

@@ -129,7 +129,7 @@ package final class ReplyMemory: Sendable {
 
     // MARK: Holding
 
-    /// Takes octets for a body; nil, and nothing taken, where they do not fit.
+    /// Takes octets for a body; nil, and nothing taken, if they do not fit.
     /// - Parameters:
     ///   - octets: all that the body takes from now on.
     ///   - size: octets of the body itself.
@@ -174,7 +174,7 @@ package final class ReplyMemory: Sendable {
     /// Begins to rewrite a body as soon as even the most costly kind of message fits. A small body that would have to wait for
     /// others takes the small lane.
     /// - Parameter turn: makes the turn that it waits for, where it must wait.
-    /// - Returns: where it is rewritten, for `end`; nil where it would have to wait and there is no turn.
+    /// - Returns: where it is rewritten, for `end`; nil if it would have to wait and there is no turn.
     func begin(_ octets: Int, turn: () -> (any RewritingTurn)?) -> Lane? {
         let (waiting, lane): ((any RewritingTurn)?, Lane?) = state.withLock { state in
             for lane in [.main, .small] as [Lane] where lane == .main || octets <= Self.smallBody {
@@ -243,7 +243,7 @@ final class HeldBody {
     deinit { budget.give(back: taken, of: ObjectIdentifier(self), in: lane) }
 
     /// Takes the next octets.
-    /// - Throws: the answer to the sender: to retry where the budget is used up, or that no such message ever fits.
+    /// - Throws: the answer to the sender: to retry if the budget is used up, or that no such message ever fits.
     func append(_ chunk: UnsafeRawBufferPointer) throws(Refusal) {
         guard !chunk.isEmpty else { return }
         let size = count + chunk.count
@@ -289,7 +289,7 @@ final class HeldBody {
 
     /// Works on the whole body when it is its turn.
     /// - Parameters:
-    ///   - turn: makes the turn to wait for where there is no room; nil where it cannot wait.
+    ///   - turn: makes the turn to wait for if there is no room; nil if it cannot wait.
     ///   - keeping: octets that a result takes beside the body for as long as this object lives.
     func rewrite<Result>(
         turn: () -> (any RewritingTurn)?, keeping: (Result, [UInt8]) -> Int = { _, _ in 0 },

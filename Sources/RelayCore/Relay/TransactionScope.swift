@@ -13,7 +13,7 @@ enum TransactionScope {
     case returnPath(AddressToken)
     case answer(AnswerToken)
 
-    /// The scope of both in one transaction; nil where they cannot share one message.
+    /// The scope of both in one transaction; nil if they cannot share one message.
     static func merged(_ scope: TransactionScope, _ other: TransactionScope) -> TransactionScope? {
         switch (scope, other) {
         case (.empty, _): return other
@@ -77,9 +77,9 @@ struct RecipientParts {
     var further: ArraySlice<(scope: TransactionScope, paths: [String])> { all.dropFirst() }
     var paths: [String] { all.flatMap(\.paths) }
 
-    /// The place of a recipient, and the scope of all recipients there; nil where it must come in its own transaction.
+    /// The place of a recipient, and the scope of all recipients there; nil if it must come in its own transaction.
     /// - Parameters:
-    ///   - mayMix: whether recipients for different kinds of message may share one for now; called only where needed, as is the
+    ///   - mayMix: whether recipients for different kinds of message may share one for now; called only if needed, as is the
     ///     next.
     ///   - canFanOut: whether copies can be handed over.
     func place(for own: TransactionScope, mayMix: () -> Bool, canFanOut: () -> Bool) -> (index: Int, scope: TransactionScope)? {

@@ -46,7 +46,7 @@ extension AutomaticMail {
     /// asks for more: a mark too many costs a text its addresses here, and there a message.
     package static func isWrittenByProgram(_ header: HeaderSection) -> Bool { sign(header) != nil }
 
-    /// The strongest mark of a program; nil where there is none.
+    /// The strongest mark of a program; nil if there is none.
     package static func sign(_ header: HeaderSection) -> Sign? {
         let isFromList = header.fields.contains(where: lists.contains)
         if header.fields.contains(where: { isMark($0, isFromList: isFromList) }) { return .certain }

@@ -165,7 +165,7 @@ enum Reply {
 /// A rewritten message: all fields and the body, in place of the received ones.
 struct OutgoingMessage {
     var header: HeaderSection
-    /// The whole body in pieces; nil where it is unchanged.
+    /// The whole body in pieces; nil if it is unchanged.
     var body: [ArraySlice<UInt8>]?
     /// The outgoing body, for signing.
     var bodyForSigning: [ArraySlice<UInt8>]

@@ -141,7 +141,7 @@ package struct ReplyNames {
         relayDomains.contains(address.domain.lowercased()) && ownToken(address.localPart)?.purpose.isReverse == true
     }
 
-    /// The correspondent behind a token of this account; nil for return paths and where no valid address is stored.
+    /// The correspondent behind a token of this account; nil for return paths and if no valid address is stored.
     func correspondent(of token: AddressToken) -> AddrSpec? {
         token.purpose.isReverse ? stored.address(of: token) : nil
     }

@@ -36,7 +36,7 @@ struct ReplyRewriting {
         text = TextRewriter(names: names)
     }
 
-    /// - Throws: `550 5.7.7` where an address of the user is in a part that cannot be rewritten, or where the search takes too
+    /// - Throws: `550 5.7.7` if an address of the user is in a part that cannot be rewritten, or if the search takes too
     ///   much work.
     func rewrite(body: [UInt8]) throws(Refusal) -> OutgoingMessage { try rewrite(body: body, budget: budget(body)) }
 
@@ -58,7 +58,7 @@ struct ReplyRewriting {
         return outgoing
     }
 
-    /// - Returns: nil where an address is left in text of the team's or of a program's.
+    /// - Returns: nil if an address is left in text of the team's or of a program's.
     private func rewriteOnce(body: [UInt8], budget: WorkBudget) throws(Refusal) -> OutgoingMessage? {
         let rewritten = try engine.bodyRewriter(names, budget).rewrite(content: header, body: body)
         let fields = fields(budget)
@@ -160,7 +160,7 @@ struct ReplyRewriting {
         return text.neutralName(name)
     }
 
-    /// The Date as the user's program wrote it, where it is only a date.
+    /// The Date as the user's program wrote it, if it is only a date.
     private static func plainDate(_ field: HeaderField) -> HeaderField? {
         let value = HeaderField.trim(field.unfoldedBytes[...])
         let isPlain = value.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || " ,:+-".utf8.contains($0) } && value.count <= 40
@@ -182,7 +182,7 @@ struct ReplyRewriting {
 }
 
 extension HeaderField {
-    /// The other field, or this one where there is none.
+    /// The other field, or this one if there is none.
     fileprivate init(_ name: String, _ value: String, unless other: HeaderField?) {
         self = other ?? HeaderField(name, value)
     }

@@ -99,7 +99,7 @@ struct ArmouredBlocks {
         return index
     }
 
-    /// The index after the last line of a block and its line break; nil where it has no last line.
+    /// The index after the last line of a block and its line break; nil if it has no last line.
     private static func endOfBlock(_ text: UnsafeBufferPointer<UInt8>, from start: Int, _ name: [UInt8], isMarkup: Bool) -> Int? {
         var index = start
         while index + end.count + name.count <= text.count {

@@ -37,7 +37,7 @@ extension BodyRewriter {
         let isTextInUnknownEncoding = part.transferEncoding.decode([]) == nil && PartKind.isText(part.contentType)
         func disguised() -> DecodedText? {
             guard PartKind.mayBeText(part) || isTextInUnknownEncoding else { return nil }
-            // What cannot be decoded is text only where it reads like one.
+            // What cannot be decoded is text only if it reads like one.
             if case .unknown(let name) = part.transferEncoding, UUEncoding.isMeant(by: name) || !FileSearch.isReadable(raw) {
                 return nil
             }

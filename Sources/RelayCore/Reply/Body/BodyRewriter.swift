@@ -7,7 +7,7 @@ import LeakSearch
 package struct RewrittenBody {
     /// The Content-* fields of the message itself.
     package var contentFields: [HeaderField]
-    /// The body in consecutive pieces; nil where it is unchanged.
+    /// The body in consecutive pieces; nil if it is unchanged.
     package var body: [ArraySlice<UInt8>]?
     /// Which rules changed it; set by form alone, never by what of the inbox was found.
     package var reasons: [RelayReason]
@@ -30,8 +30,8 @@ protocol BodyRewriting {
     /// - Parameters:
     ///   - header: the header section of the message; only its Content-* fields and those of its thread are read.
     ///   - body: everything after the empty line, line ends as CRLF.
-    /// - Throws: `550 5.7.7` where a name is in a part that cannot be rewritten, where a signature cannot be taken out, or
-    ///   where this takes too much work; `550 5.7.4` where a part is encrypted.
+    /// - Throws: `550 5.7.7` if a name is in a part that cannot be rewritten, where a signature cannot be taken out, or
+    ///   where this takes too much work; `550 5.7.4` if a part is encrypted.
     func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody
 }
 
@@ -147,7 +147,7 @@ package struct BodyRewriter: BodyRewriting {
 
     /// The result of rewriting one entity.
     struct Result {
-        /// The body; nil where it is unchanged.
+        /// The body; nil if it is unchanged.
         var pieces: [ArraySlice<UInt8>]?
         /// Set where charset or transfer encoding could not be kept.
         var contentType: ContentType?
@@ -281,7 +281,7 @@ package struct BodyRewriter: BodyRewriting {
         var typed: Int
     }
 
-    /// Whether a part shows a quotation; nil where it has no text at all.
+    /// Whether a part shows a quotation; nil if it has no text at all.
     private func showsQuotation(_ part: MIMEPart, in work: Work) -> Shown? {
         guard !part.contentType.matches("message") else { return nil }
         var shown: Shown?
@@ -302,7 +302,7 @@ package struct BodyRewriter: BodyRewriting {
     /// Units of work for each octet of a text whose form alone is read.
     static let formWork = 3
 
-    /// Appends a part: its header, unchanged where the fields are the same, else rewritten, and its body.
+    /// Appends a part: its header, unchanged if the fields are the same, else rewritten, and its body.
     /// - Parameter place: where its fields are.
     private func append(
         _ part: MIMEPart, _ result: Result, fields: [HeaderField]?, place: TextPlace, to output: inout PieceBuilder, in work: Work

@@ -6,9 +6,9 @@ import Support
 
 struct Boundary {
     private let old: [UInt8]
-    /// Nil where the boundary stays.
+    /// Nil if the boundary stays.
     private let new: [UInt8]?
-    /// The type with the new boundary; nil where it stays.
+    /// The type with the new boundary; nil if it stays.
     let contentType: ContentType?
 
     /// - Parameter attached: a name for the place of the multipart, if it is within an attached message. There every boundary
@@ -49,7 +49,7 @@ struct Boundary {
             }
     }
 
-    /// Copies a range of delimiter lines, with the new boundary where there is one.
+    /// Copies a range of delimiter lines, with the new boundary if there is one.
     func copy(_ range: Range<Int>, to output: inout PieceBuilder) {
         guard let new else { return output.copy(range, .made) }
         output.replace(old, by: new, in: range)

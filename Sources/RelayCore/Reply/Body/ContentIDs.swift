@@ -27,7 +27,7 @@ package struct ContentIDs {
 
     var isEmpty: Bool { hidden.isEmpty }
 
-    /// The outgoing form of a value that is an id, with or without angle brackets; nil where it is unchanged.
+    /// The outgoing form of a value that is an id, with or without angle brackets; nil if it is unchanged.
     func outward(_ value: some Collection<UInt8>) -> [UInt8]? {
         guard !isEmpty else { return nil }
         if let id = MessageIDs.ids(in: value).first { return hidden[id].map { [UInt8(ascii: "<")] + $0 + [UInt8(ascii: ">")] } }

@@ -36,7 +36,7 @@ enum PartHeader {
             .fields
     }
 
-    /// The fields of a part; nil where they are unchanged.
+    /// The fields of a part; nil if they are unchanged.
     static func partFields(
         of part: MIMEPart, with result: BodyRewriter.Result, place: TextPlace, text: TextRewriter, work: WorkBudget
     ) -> [HeaderField]? {
@@ -44,7 +44,7 @@ enum PartHeader {
         return rewritten.isChanged ? rewritten.fields : nil
     }
 
-    /// The fields of an attached message; nil where they stay.
+    /// The fields of an attached message; nil if they stay.
     static func messageFields(
         of message: MIMEPart, with result: BodyRewriter.Result, place: TextPlace, text: TextRewriter, work: WorkBudget
     ) -> [HeaderField]? {
@@ -155,7 +155,7 @@ enum PartHeader {
             name: field.name, rawValue: AddressFieldValue.write(mailboxes.map { .mailbox($0) }, nameLength: field.nameLength))
     }
 
-    /// The new field; nil where it stays.
+    /// The new field; nil if it stays.
     private static func rewrite(
         _ field: HeaderField, part: MIMEPart, result: BodyRewriter.Result, place: TextPlace, text: TextRewriter
     ) -> HeaderField? {

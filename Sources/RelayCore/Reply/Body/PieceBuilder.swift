@@ -11,7 +11,7 @@ struct PieceBuilder {
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The pieces; nil where nothing is new.
+    /// The pieces; nil if nothing is new.
     var pieces: [ArraySlice<UInt8>]? { isChanged ? list : nil }
 
     /// Copies lines that are no part's text.

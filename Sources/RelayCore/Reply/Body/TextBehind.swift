@@ -4,7 +4,7 @@ import InternetMessage
 import Support
 
 enum TextBehind {
-    /// A base64 text and the plain text behind its padding as one text in base64; nil where the body is no such text, or its
+    /// A base64 text and the plain text behind its padding as one text in base64; nil if the body is no such text, or its
     /// charset does not have ASCII as it is.
     static func joined(_ decoded: DecodedText, charset: String?) -> DecodedText? {
         guard decoded.encoding == .base64, !decoded.defects.isSubset(of: TextCoding.harmless) else { return nil }

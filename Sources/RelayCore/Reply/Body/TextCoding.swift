@@ -7,7 +7,7 @@ import Support
 enum TextCoding {
     enum Outcome {
         case unchanged
-        /// The new encoded body; charset and transfer encoding are set where they could not be kept.
+        /// The new encoded body; charset and transfer encoding are set if they could not be kept.
         case changed([UInt8], charset: String?, encoding: TransferEncoding?)
         /// It holds a name that cannot be replaced; the text says why.
         case impossible(String)
@@ -230,7 +230,7 @@ enum TextCoding {
         return Array(read.utf8)
     }
 
-    /// An opaque part whose content is text after all; nil where it is not.
+    /// An opaque part whose content is text after all; nil if it is not.
     static func disguised(_ raw: ArraySlice<UInt8>, encoding: TransferEncoding) -> DecodedText? {
         // A program that does not know an encoding shows the octets unchanged.
         let decoded = encoding.decode(raw) ?? DecodedText(identity: raw)
@@ -240,7 +240,7 @@ enum TextCoding {
         return decoded
     }
 
-    /// Rewrites such a part; nil where it needs no edit.
+    /// Rewrites such a part; nil if it needs no edit.
     static func rewriteDisguised(_ decoded: DecodedText, _ reading: inout Reading, with text: TextRewriter) -> [UInt8]? {
         reading.edits = text.edits(decoded.bytes, syntax: .plain, in: reading.stretches)
         if ContentLines.begin(decoded.bytes) {
@@ -378,7 +378,7 @@ enum TextCoding {
         finding find: ([UInt8]) -> [TextEdit]
     ) -> Outcome {
         let wanted = String(decoding: edits.applied(to: utf8), as: UTF8.self)
-        // The octets around a name stay unchanged where the names are in plain ASCII, as in ISO-2022-JP.
+        // The octets around a name stay unchanged if the names are in plain ASCII, as in ISO-2022-JP.
         let rawEdits = find(decoded.bytes)
         if !rawEdits.isEmpty, Charset.decode(rawEdits.applied(to: decoded.bytes), charset) == wanted {
             return splice(rawEdits, into: decoded, part: part)

@@ -14,7 +14,7 @@ struct CalendarAnswer {
     /// Methods by which an attendee answers an organizer (RFC 5546 section 1.4).
     private static let answers = ["REPLY", "COUNTER", "DECLINECOUNTER", "REFRESH"].map { Array($0.utf8) }
 
-    /// Nil where the calendar is the user's own: no answer, and of no organizer who has a reverse address.
+    /// Nil if the calendar is the user's own: no answer, and of no organizer who has a reverse address.
     init?(_ text: [UInt8], isReverse: (AddrSpec) -> Bool) {
         guard let root = CalendarComponent.read(text) else {
             // Only the method is read, which stands before all components.

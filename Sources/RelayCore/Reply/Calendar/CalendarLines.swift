@@ -83,7 +83,7 @@ struct CalendarComponent {
     private static let maximumCount = 50
     private static let maximumProperties = 500
 
-    /// The components of a text, below a root without a name; nil where there are more than any invitation has.
+    /// The components of a text, below a root without a name; nil if there are more than any invitation has.
     static func read(_ text: [UInt8]) -> CalendarComponent? {
         var open = [CalendarComponent(name: [])]
         var count = 0

@@ -46,7 +46,7 @@ enum JPEGMetadata {
         return output + end
     }
 
-    /// What a segment holds behind its length; nil where the file ends before.
+    /// What a segment holds behind its length; nil if the file ends before.
     private static func content(_ octets: [UInt8], at marker: Int) -> ArraySlice<UInt8>? {
         guard marker + 3 < octets.count else { return nil }
         let length = Int(octets[marker + 2]) << 8 | Int(octets[marker + 3])

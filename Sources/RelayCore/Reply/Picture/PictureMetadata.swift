@@ -99,7 +99,7 @@ enum GIFMetadata {
             && (name.elementsEqual("NETSCAPE2.0".utf8) || name.elementsEqual("ANIMEXTS1.0".utf8))
     }
 
-    /// Behind the empty block that ends a row of blocks; nil where the file ends before.
+    /// Behind the empty block that ends a row of blocks; nil if the file ends before.
     private static func blocksEnd(_ octets: [UInt8], from start: Int) -> Int? {
         var position = start
         while position < octets.count {

@@ -121,7 +121,7 @@ final class DecodedWindow {
     /// Forgets the text that was read before.
     func begin() { tagStop = 0 }
 
-    /// Reads a mark at one index that may stand for something else: `octets` holds the result, and is empty where it is not
+    /// Reads a mark at one index that may stand for something else: `octets` holds the result, and is empty if it is not
     /// seen. Indices of one text rise, from `begin` on.
     /// - Returns: the octets it took.
     func readMark(at index: Int, in text: UnsafeBufferPointer<UInt8>, lens: DecodingPass) -> Int {
@@ -219,7 +219,7 @@ final class DecodedWindow {
     }
 
     /// Reads a mark after a backslash as CSS (`\40`, with leading zeros), JavaScript (`\100`, `\u{40}`), RTF (`\'40`, `\u64?`)
-    /// and Markdown (`\_`, `\.`) write it; returns 0 where there is none.
+    /// and Markdown (`\_`, `\.`) write it; returns 0 if there is none.
     private func readMarkEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         let first = index + 1
         guard first + 1 < to else { return 0 }

@@ -11,7 +11,7 @@ final class EmbeddedBase64 {
     private struct Run {
         /// Where it is, padding included.
         let range: Range<Int>
-        /// The break between its lines, and the characters of the first; nil where it is one line.
+        /// The break between its lines, and the characters of the first; nil if it is one line.
         let lines: (lineBreak: [UInt8], length: Int)?
         let isPadded: Bool
     }
@@ -25,7 +25,7 @@ final class EmbeddedBase64 {
     /// The runs of a text that must be rewritten, in order.
     /// - Parameters:
     ///   - mayHold: whether decoded octets must be searched; called for every run, and for short ones up to four times.
-    ///   - rewrite: returns the new content of the run at a range; nil where it stays.
+    ///   - rewrite: returns the new content of the run at a range; nil if it stays.
     func edits(
         in text: UnsafeBufferPointer<UInt8>, mayHold: (UnsafeBufferPointer<UInt8>) -> Bool,
         rewrite: ([UInt8], Range<Int>) -> [UInt8]?

@@ -85,7 +85,7 @@ enum EncodedWordRuns {
         return runs
     }
 
-    /// The end of the word that begins here; nil where none does.
+    /// The end of the word that begins here; nil if none does.
     private static func word(in text: [UInt8], at start: Int) -> Int? {
         let limit = min(text.count, start + maximumLength)
         var marks = 0

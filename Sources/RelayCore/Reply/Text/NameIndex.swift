@@ -35,7 +35,7 @@ struct NameIndex {
     private(set) var hiddenDomains: Set<[UInt8]> = []
     /// The groups by domain, in every spelling.
     private var groupOfDomain: [[UInt8]: Int] = [:]
-    /// The local parts that are also hidden where they are alone.
+    /// The local parts that are also hidden if they are alone.
     private(set) var bareLocals: Set<[UInt8]> = []
     /// The addresses as gateways write them into a path, with `_` for each mark: `jane_home_example`.
     private(set) var joined: Set<[UInt8]> = []

@@ -29,7 +29,7 @@ final class OwnTokens {
 
     struct Found {
         let range: Range<Int>
-        /// The correspondent that it stands for; nil where the relay address must replace it.
+        /// The correspondent that it stands for; nil if the relay address must replace it.
         let correspondent: AddrSpec?
     }
 

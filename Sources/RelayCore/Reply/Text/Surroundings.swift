@@ -91,7 +91,7 @@ struct Surroundings {
     ].map { Array($0.utf8) }
     private static let separatorStarts = (0..<256).map { octet in separators.contains { Int($0[0]) == octet } }
 
-    /// The unit after a separator of local part and domain; nil where there is none here.
+    /// The unit after a separator of local part and domain; nil if there is none here.
     private func separator(at unit: Int) -> Int? {
         guard unit < units.count, Self.separatorStarts[Int(units[unit])], !isBreak(unit) else { return nil }
         return Self.separators.first { separator in

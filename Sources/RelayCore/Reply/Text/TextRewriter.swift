@@ -16,7 +16,7 @@ package struct TextRewriter {
     let search: TypedSearch
     /// The Content-IDs that change in the message of these texts.
     var contentIDs = ContentIDs()
-    /// The ids of messages, as the thread of the reply shows whose they are; nil where none is known.
+    /// The ids of messages, as the thread of the reply shows whose they are; nil if none is known.
     var outwardIDs: OutwardIDs?
 
     /// Octets searched at once. A mention across two windows is found, as they overlap.
@@ -45,7 +45,7 @@ package struct TextRewriter {
     }
 
     /// - Parameter utf8: text in UTF-8 or another superset of ASCII.
-    /// - Returns: the new text; nil where nothing changes.
+    /// - Returns: the new text; nil if nothing changes.
     package func rewrite(_ utf8: [UInt8], syntax: TextSyntax = .plain) -> [UInt8]? {
         rewrite(utf8, syntax: syntax, place: .typed)
     }
@@ -63,7 +63,7 @@ package struct TextRewriter {
         return !decoded.elementsEqual(field) && edits(decoded, place: place).isAnyMade
     }
 
-    /// A display name without addresses; nil where it held one.
+    /// A display name without addresses; nil if it held one.
     func neutralName(_ name: String) -> String? {
         rewrite(Array(name.utf8), place: .whole) == nil ? name : nil
     }

@@ -81,7 +81,7 @@ struct WordTable {
     }
 }
 
-/// A number for each pair of octets; 0 where none was set. Only first octets that occur have rows, as all rows would take 256
+/// A number for each pair of octets; 0 if none was set. Only first octets that occur have rows, as all rows would take 256
 /// KB, and a message needs several tables.
 private struct PairTable {
     /// By first octet: where its row begins; -1 for none.

@@ -1,5 +1,6 @@
-// Every reply that refuses mail, declared once with all that depends on it: its code and text, the reasons in the log, whom it
-// may be told, and what the sender and the operator can do. docs/OPERATING-REFUSALS.md shows them as a table.
+// Every reply that refuses mail, declared once with its code and text, the reasons in the log, the
+// audience, and the remedies for sender and operator. docs/OPERATING-REFUSALS.md shows them as a
+// table.
 
 /// A reply to mail that is refused or deferred.
 package enum RefusalReply: Sendable, Hashable, CaseIterable {
@@ -18,7 +19,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
     case malformedBody, malformedHeader, headerTooLarge, messageTooLarge, tooManyAddresses, fieldTooLong, listedTwice, loop
     case partialMessage, unrewritable, tooMuchWork, signedReply, encryptedReply
 
-    /// Who besides the sender's own server may know of it.
+    /// Who may learn of it, besides the sender's own server.
     package enum Audience: Sendable, Hashable {
         /// Every team that registered the author.
         case teams
@@ -26,19 +27,21 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
         case ownTeam
     }
 
-    /// What is fixed for a reply.
+    /// The constant data of a reply.
     package struct Facts: Sendable {
         /// Three-digit reply code (RFC 5321) and enhanced status code (RFC 3463).
         package let code: Int
         package let enhanced: String
-        /// Printable ASCII; each `{}` is replaced by a value. Holds nothing that would help an attacker, and never an inbox.
+        /// Printable ASCII; each `{}` is replaced by a value. Contains nothing that would help an
+        /// attacker, and never an inbox.
         package let text: String
-        /// The words in the log; the first is the usual one.
+        /// The words in the log; the first is the default.
         package let reasons: [RelayReason.Code]
         package let audience: Audience
-        /// As what the user of the account sees it; nil if the message only comes again, or no forward is refused so.
+        /// The reason that the user of the account sees; nil if the sender only repeats the
+        /// message, or if no forward gets this reply.
         package let forUser: UserRefusal?
-        /// What it means, and what to do, in Markdown.
+        /// The meaning, and the remedy, in Markdown.
         package let meaning: String
         package let remedy: String
 
@@ -173,7 +176,8 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 550, "5.1.6", "This address is no longer in use", .addressRetired, to: .ownTeam, forUser: .stopped,
                 means: "the user has stopped using every app of the team", remedy: "the team stops writing there")
         case .replaced:
-            // To the sender the same: that there is another address is told to the team by an event alone.
+            // The sender gets the same text, as only an event tells the team that there is another
+            // address.
             Facts(
                 550, "5.1.6", "This address is no longer in use", .addressRetired, to: .ownTeam, forUser: .replaced,
                 means: "an earlier address of the account: the user replaced it, or it was retired",
@@ -358,19 +362,21 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
     private static let verificationText = "No one reads replies to this message; it says where its code is entered"
 }
 
-/// Why mail to a user was refused, as the user's page shows it. The raw values are in databases: never change or reuse one.
+/// The reason why mail to a user was refused, as on the user's page. The raw values are in
+/// databases: never change or reuse one.
 package enum UserRefusal: Int64, Sendable, Hashable, CaseIterable {
-    /// Forwarding was off: by the user, on a day or after messages that the user chose, or by an administrator.
+    /// Forwarding was off: set by the user, by a limit of days or messages that the user chose, or
+    /// by an administrator.
     case forwardingOff = 1
     /// The user had stopped using every app of the team.
     case stopped = 2
-    /// The user's inbox was not confirmed, or refused too much.
+    /// The user's inbox was not confirmed, or refused too many messages.
     case inbox = 3
-    /// The day's limit was exceeded.
+    /// The daily limit was exceeded.
     case limit = 4
     /// The sender does not belong to the team.
     case stranger = 5
-    /// The sender names a domain of the team, but without proof.
+    /// The sender is at a domain of the team, but without proof.
     case unproved = 6
     /// The user had blocked the sender.
     case blocked = 7

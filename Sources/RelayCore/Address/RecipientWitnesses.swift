@@ -20,8 +20,8 @@ enum RecipientWitnesses {
     /// The result always has the same length, so that it hides the number of recipients, blind
     /// copies included.
     /// - Parameters:
-    /// - recipients: in the canonical form that tokens authenticate.
-    /// - head: the parts of the token before the hashes: account, nonce and day.
+    ///   - recipients: in the canonical form that tokens authenticate.
+    ///   - head: the parts of the token before the hashes: account, nonce and day.
     static func written(_ recipients: [[UInt8]], head: [UInt8], key: HMACSHA256) -> [UInt8] {
         let told = recipients.prefix(maximum).flatMap { witness($0, head: head, key: key) }
         return told + Base32.encode(key.authenticationCode(for: fillerLabel + head)).prefix(digits - told.count)

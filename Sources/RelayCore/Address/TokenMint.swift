@@ -32,8 +32,8 @@ package struct TokenMint: Sendable {
 
     /// The return path of a forwarded message.
     /// - Parameters:
-    /// - sender: the envelope sender, if it was proved; nil makes a return path that reports to no
-    ///   one.
+    ///   - sender: the envelope sender, if it was proved; nil makes a return path that reports to no
+    ///     one.
     ///   - nonce: 40 random bits.
     ///   - expiryDay: days since 1970.
     package func forwardReturnPath(account: AccountNumber, sender: AddrSpec?, nonce: UInt64, expiryDay: UInt64) -> MintedToken {

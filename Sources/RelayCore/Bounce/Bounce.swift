@@ -6,8 +6,8 @@ import MailCrypto
 
 enum Bounce {
     /// - Parameters:
-    /// - token: a return path with a correct MAC that has not expired.
-    /// - paths: the recipients exactly as in RCPT.
+    ///   - token: a return path with a correct MAC that has not expired.
+    ///   - paths: the recipients exactly as in RCPT.
     static func decide(
         engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
     ) throws(Refusal) -> RelayDecision {

@@ -20,7 +20,7 @@ package struct CopyLogin {
     let keys: TokenKeys
 
     /// - Parameters:
-    /// - address: of the client whose mail the session hands over; nil if it has none.
+    ///   - address: of the client whose mail the session hands over; nil if it has none.
     ///   - randomness: returns the requested number of octets.
     ///   - now: seconds since 1970.
     func make(for address: String?, randomness: (Int) -> [UInt8], now: Int64) -> String {

@@ -37,7 +37,7 @@ struct MailtoURI {
     ///
     /// - Parameters:
     ///   - keepsEquals: keeps `=` in an address: calendar programs compare addresses with or without decoding.
-    /// - transform: nil for an address that is removed.
+    ///   - transform: nil for an address that is removed.
     func mapping(keepsEquals: Bool = false, words: MailtoWords, _ transform: (AddrSpec) -> AddrSpec?) -> [UInt8] {
         write(path: Self.map(path, keepsEquals, transform), words) { Self.map($0, keepsEquals, transform) }
     }

@@ -1,4 +1,4 @@
-// Which authors an outbound source covers, and the meaning of *aligned* for a forward
+// The authors that an outbound source covers, and the meaning of *aligned* for a forward
 // (docs/decisions/014).
 
 import InternetMessage

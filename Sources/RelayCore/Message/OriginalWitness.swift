@@ -36,7 +36,7 @@ package struct OriginalWitness: Sendable {
     /// Whether a field's value in a report is the one for which the witness was made.
     /// - Parameters:
     ///   - value: unfolded; a Subject decoded. White space is ignored, as servers fold fields again.
-    /// - witness: the value of the returned witness; nil if there was none.
+    ///   - witness: the value of the returned witness; nil if there was none.
     package func confirms(_ part: Part, _ value: String, by witness: String?, account: AccountNumber) -> Bool {
         guard let witness = witness.map({ Array($0.utf8) }), witness.count == 1 + 2 * Self.macDigits,
             let key = keys.key(witness[0])

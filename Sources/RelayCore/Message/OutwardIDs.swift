@@ -22,10 +22,10 @@ struct OutwardIDs {
     static let maximumCount = 100
 
     /// - Parameters:
-    /// - header: contains the ids, and the witnesses that its forward added.
-    /// - work: the budget for the ids and the rest of their message.
-    /// - holdsToken: whether an id contains one of the account's tokens. No team knows these, so
-    ///   the answer reveals nothing to a team.
+    ///   - header: contains the ids, and the witnesses that its forward added.
+    ///   - work: the budget for the ids and the rest of their message.
+    ///   - holdsToken: whether an id contains one of the account's tokens. No team knows these, so
+    ///     the answer reveals nothing to a team.
     init(
         engine: RelayEngine, account: RelayAccount, header: HeaderSection, work: WorkBudget,
         holdsToken: @escaping ([UInt8]) -> Bool

@@ -38,8 +38,8 @@ final class Neutraliser {
     private static let reach = 1_024
 
     /// - Parameters:
-    /// - names: only the relay's own addresses, the team's domains and the correspondents are used.
-    /// - reader: reads tokens in all texts of one message; so does `own`.
+    ///   - names: only the relay's own addresses, the team's domains and the correspondents are used.
+    ///   - reader: reads tokens in all texts of one message; so does `own`.
     init(names: ReplyNames, reader: TokenReader? = nil, own: OwnTokens? = nil) {
         self.names = names
         self.reader = reader ?? TokenReader(names: names)

@@ -19,7 +19,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
     case malformedBody, malformedHeader, headerTooLarge, messageTooLarge, tooManyAddresses, fieldTooLong, listedTwice, loop
     case partialMessage, unrewritable, tooMuchWork, signedReply, encryptedReply
 
-    /// Who may learn of it, besides the sender's own server.
+    /// Those who may learn of it, besides the sender's own server.
     package enum Audience: Sendable, Hashable {
         /// Every team that registered the author.
         case teams

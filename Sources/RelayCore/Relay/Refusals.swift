@@ -154,7 +154,7 @@ extension Refusal {
 
     /// - Parameters:
     ///   - part: for the user: printable, and without any part of an inbox.
-    /// - detail: for the log; if nil, `part` is used.
+    ///   - detail: for the log; if nil, `part` is used.
     package static func unrewritable(part: String, detail: String? = nil) -> Refusal {
         Refusal(.unrewritable, printable(part), detail: detail ?? part)
     }

@@ -13,9 +13,9 @@ struct CalendarAddresses {
 
     /// - Parameters:
     ///   - text: in UTF-8 or another superset of ASCII.
-    /// - words: decides what happens to the subject and the body of a link.
-    /// - transform: returns the replacement address. `isParticipant`: whether the address is of the
-    ///   organizer or an attendee.
+    ///   - words: decides what happens to the subject and the body of a link.
+    ///   - transform: returns the replacement address. `isParticipant`: whether the address is of the
+    ///     organizer or an attendee.
     init(_ text: [UInt8], words: MailtoWords, transform: @escaping (AddrSpec, _ isParticipant: Bool) -> AddrSpec) {
         self.words = words
         self.transform = transform

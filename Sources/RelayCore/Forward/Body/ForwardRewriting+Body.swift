@@ -42,7 +42,7 @@ extension ForwardRewriting {
     }
 
     /// - Parameters:
-    /// - inbox: the address of the user in the user's calendar.
+    ///   - inbox: the address of the user in the user's calendar.
     /// - Throws: if a calendar cannot be rewritten.
     mutating func rewriteBody(_ header: HeaderSection, _ body: [UInt8], inbox: InboxAddress) throws(Refusal) -> Body {
         var result = Body()

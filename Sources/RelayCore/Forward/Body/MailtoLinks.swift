@@ -30,8 +30,8 @@ struct MailtoLinks {
 
     /// Finds the links of a text.
     /// - Parameters:
-    /// - words: decides what happens to subject and body.
-    /// - transform: returns the replacement address; nil if there is none, and then the link stays.
+    ///   - words: decides what happens to subject and body.
+    ///   - transform: returns the replacement address; nil if there is none, and then the link stays.
     init(_ text: [UInt8], syntax: Syntax, words: MailtoWords, transform: (AddrSpec) -> AddrSpec?) {
         self.syntax = syntax
         text.withUnsafeBufferPointer { text in

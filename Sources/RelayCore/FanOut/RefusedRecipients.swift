@@ -33,8 +33,8 @@ package final class RefusedRecipients: Sendable {
     func separate(_ client: SMTPClientIdentity, now: Int64) { note(key(nil, client), now) }
 
     /// Records that these recipients get separate transactions for a while from this sender and any
-    /// client, as a large sender uses another address for each attempt. Only for refusals that do
-    /// not depend on the state of an account, as the sender is not proved.
+    /// client. A large sender uses another address for each attempt. Only for refusals that do not
+    /// depend on the state of an account, as the sender is not proved.
     func separate(_ paths: [String], from client: SMTPClientIdentity, now: Int64) {
         for path in paths { note(senderKey(path, client), now) }
     }

@@ -311,8 +311,8 @@ struct AddressFinder {
         let isComplete: Bool
     }
 
-    /// The possible ends of a domain; usually one. There are more if the following letters may or
-    /// may not belong to it, or at the end of a line that a program may have broken.
+    /// The possible ends of a domain; usually one. There are more if it is not clear whether the
+    /// next letters belong to it, or whether a program broke the line.
     private mutating func domains(from start: Int) -> [End] {
         // A line that ends with the sign continues with the domain, even if the line is short.
         guard start < units.count,

@@ -1,6 +1,6 @@
-// Every reply that refuses mail, declared once with its code and text, the reasons in the log, the
-// audience, and the remedies for sender and operator. docs/OPERATING-REFUSALS.md shows them as a
-// table.
+// Every reply that refuses mail, declared once. Each has its code and text, the reasons in the log,
+// the audience, and the remedies for sender and operator. docs/OPERATING-REFUSALS.md shows them as
+// a table.
 
 /// A reply to mail that is refused or deferred.
 package enum RefusalReply: Sendable, Hashable, CaseIterable {

@@ -21,8 +21,8 @@ enum OwnAddress {
         return accounts
     }
 
-    /// Whether the author is proved, as for a reply, to be a verified inbox of the account's user,
-    /// and the message is also to a reverse address of that account.
+    /// Whether the author is proved, as for a reply, to be a verified inbox of the account's user.
+    /// The message must also be to a reverse address of that account.
     /// - Throws: only temporary failures: the proof, or the directory, is not available now. The
     ///   proof comes first, so that a failure does not reveal the owner of the addresses.
     static func isWrittenByUser(

@@ -202,8 +202,7 @@ final class DecodedWindow {
         return tagStop + 1
     }
 
-    // MARK: Encoded characters. Each function reads at `index` and returns the number of octets
-    // read.
+    // MARK: Encoded characters. Each function reads at `index` and returns the octets it read.
 
     private func readHex(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int, prefix: UInt8) -> Int {
         var at = index + 1

@@ -8,8 +8,7 @@ package enum LocalPartGuard: Sendable, Hashable {
     case none
     /// Hidden as a whole word in any letter case.
     case word
-    /// Random, or made by a program: hidden at every occurrence, even inside longer
-    /// words.
+    /// Random, or made by a program: hidden at every occurrence, even inside longer words.
     case anywhere
 
     /// Minimum octets of a bare local part that is searched for. Shorter ones occur in too many

@@ -35,6 +35,7 @@ package struct MilterConnection: Sendable, Hashable {
         self.macros = macros
     }
 
-    /// Which of the MTA's listeners accepted the connection (Postfix: `milter_macro_daemon_name`); nil if it was not reported.
+    /// The MTA's listener that accepted the connection (Postfix: `milter_macro_daemon_name`); nil
+    /// if it was not reported.
     package var daemonName: String? { macros["{daemon_name}"] }
 }

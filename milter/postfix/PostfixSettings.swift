@@ -2,11 +2,12 @@
 
 /// The settings of main.cf and master.cf.
 package enum PostfixSettings {
-    /// Where mail for a relay domain goes if a recipient was not rewritten: a port where no one listens, so that the mail
-    /// waits.
+    /// The destination of mail for a relay domain if a recipient was not rewritten: a port without
+    /// a listener, so that the mail waits.
     package static let deadEndTransport = "smtp:[127.0.0.1]:9"
 
-    /// Errors that a session may have: with 10,000 recipients of other accounts, each must get its 452.
+    /// Maximum errors of a session. With 10,000 recipients of other accounts, each must get its
+    /// 452.
     package static let errorLimit = 20_000
 
     /// Settings of main.cf for a Postfix without its own virtual mailbox domains.
@@ -56,7 +57,8 @@ package enum PostfixSettings {
         ]
     }
 
-    /// The smtpd for copies: only Postern reaches it, and the outer smtpd has already checked the client.
+    /// The smtpd for copies. Only Postern reaches it, and the outer smtpd has already checked the
+    /// client.
     private static func fanOut(_ service: String, _ inputs: PostfixInputs) -> [MasterSetting] {
         errorLimits(service, inputs)
             + [
@@ -113,8 +115,9 @@ package enum PostfixSettings {
         PostfixSetting("soft_bounce", .exactly("no"), "otherwise refusals are retried for days instead of being reported"),
     ]
 
-    /// Removes SMTPUTF8 from MAIL, but not for Postern's own mail, which is from a relay domain: an inbox may need it. Addresses
-    /// beyond ASCII are accepted without it. `$$` is how main.cf writes `$`.
+    /// Removes SMTPUTF8 from MAIL, but not for Postern's own mail, which is from a relay domain, as
+    /// an inbox may need it. Non-ASCII addresses are accepted without it. `$$` means `$` in
+    /// main.cf.
     static func withoutSMTPUTF8(_ relayDomains: [String]) -> String {
         let own = relayDomains.map(escaped).joined(separator: "|")
         return "regexp:{ { /^(MAIL FROM:<[^>]*@(\(own))>.*)$$/ $$1 } { /^(MAIL FROM:.*) SMTPUTF8(.*)$$/ $$1$$2 } }"

@@ -1,4 +1,4 @@
-// Classes of octets as the grammars of RFC 5322, 2045 and 2047 name them.
+// Classes of octets with the names of the grammars in RFC 5322, 2045 and 2047.
 
 import Support
 
@@ -6,7 +6,7 @@ extension UInt8 {
     /// Space or horizontal tab (WSP, RFC 5234).
     @inlinable package var isWhiteSpace: Bool { self == 0x20 || self == 0x09 }
 
-    /// WSP, CR or LF: what a fold is made of.
+    /// WSP, CR or LF: the octets of a fold.
     @inlinable package var isFoldingWhiteSpace: Bool { self == 0x20 || self == 0x09 || self == 0x0D || self == 0x0A }
 
     /// atext (RFC 5322 section 3.2.3) or, by RFC 6532, any octet of 128 and above.
@@ -55,10 +55,10 @@ extension UnsafeBufferPointer<UInt8> {
             orNone: { $0 != one && $0 != other })
     }
 
-    /// Looks at sixteen octets at a time.
+    /// Reads sixteen octets at a time.
     /// - Parameters:
-    ///   - isFound: which of sixteen octets are looked for.
-    ///   - isOther: whether an octet is not looked for.
+    ///   - isFound: which of sixteen octets are searched for.
+    ///   - isOther: whether an octet is not searched for.
     @inline(__always)
     private func first(
         from start: Int, where isFound: (SIMD16<UInt8>) -> SIMDMask<SIMD16<Int8>>, orNone isOther: (UInt8) -> Bool
@@ -91,7 +91,7 @@ private enum Octets {
     @inline(__always) static var lf: SIMD16<UInt8> { SIMD16(repeating: 0x0A) }
 
     static func areUTF8(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
-        // Most text is ASCII: the decoder runs only from the first other octet on.
+        // Most text is ASCII, so the decoder runs only from the first other octet on.
         guard let first = octets.firstIndex(where: { $0 >= 0x80 }) else { return true }
         return areUTF8(UnsafeBufferPointer(rebasing: octets[first...]).makeIterator())
     }

@@ -41,7 +41,7 @@ package enum Address: Sendable, Hashable {
     }
 }
 
-/// The elements of an address field (From, To, Cc, Reply-To, …) and what is wrong with it.
+/// The elements of an address field (From, To, Cc, Reply-To, …) and its defects.
 package struct AddressList: Sendable, Hashable {
     package var addresses: [Address]
     package var defects: Set<AddressDefect>
@@ -59,8 +59,9 @@ package struct AddressList: Sendable, Hashable {
 
     /// Reads the raw value of an address field: everything after the colon, folds unchanged.
     ///
-    /// Never fails; linear in time and memory, without recursion. If the syntax is broken, this is one sane reading of it, and
-    /// `defects` says so; `AddressCandidates` finds what other programs may read, `AuthorAddress` refuses what is ambiguous.
+    /// Never fails; linear in time and memory, without recursion. If the syntax is broken, this is
+    /// one reasonable reading of it, and `defects` reports the faults. `AddressCandidates` finds
+    /// the addresses that other programs may read, and `AuthorAddress` refuses ambiguous fields.
     package static func parse(_ value: ArraySlice<UInt8>) -> AddressList {
         var parser = AddressListParser(value)
         return parser.run()

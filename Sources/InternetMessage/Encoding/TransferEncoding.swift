@@ -11,8 +11,8 @@ package enum TransferEncoding: Sendable, Hashable {
     /// Any other name, in lower case. Its body cannot be decoded.
     case unknown(String)
 
-    /// Reads the raw value of the field: comments and white space are skipped, case does not matter. An empty value is
-    /// `sevenBit`.
+    /// Reads the raw value of the field. Comments and white space are skipped; letter case does not
+    /// matter. An empty value is `sevenBit`.
     package static func parse(_ value: ArraySlice<UInt8>) -> TransferEncoding {
         var parser = ParameterParser(HeaderField.unfold(value)[...])
         let name = String(decoding: parser.token(), as: UTF8.self).asciiLowercased

@@ -1,4 +1,5 @@
-// What mail authentication found for one message. Facts only: RelayCore decides what they prove for the relay.
+// The findings of mail authentication for one message. Facts only: RelayCore decides what they
+// prove for the relay.
 
 /// Results of SPF (RFC 7208 section 2.6).
 package enum SPFResult: String, Sendable, Hashable, CaseIterable {
@@ -15,14 +16,14 @@ package enum DMARCResult: String, Sendable, Hashable, CaseIterable {
     case none, pass, fail, temperror, permerror
 }
 
-/// SPF as evaluated for one identity.
+/// The SPF finding for one identity.
 package struct SPFFinding: Sendable, Hashable {
     package enum Identity: String, Sendable, Hashable { case mailFrom = "mfrom", helo }
     package let result: SPFResult
     package let identity: Identity
-    /// The domain that was checked, lower case; empty if there was none to check.
+    /// The checked domain, in lower case; empty if there was none to check.
     package let domain: String
-    /// The reason, for the log and the operator; never sent to the other side.
+    /// The reason, for the log and the operator; never sent to the client.
     package let reason: String
 
     package init(result: SPFResult, identity: Identity, domain: String, reason: String) {
@@ -42,7 +43,8 @@ package struct DKIMFinding: Sendable, Hashable {
     package let selector: String
     /// `a=`, as written; empty if the upstream filter did not report it.
     package let algorithm: String
-    /// Whether the signature covers the whole body: no `l=`, or one that reaches its end.
+    /// Whether the signature covers the whole body: no `l=`, or one that reaches the end of the
+    /// body.
     package let coversWholeBody: Bool
     /// The reason, for the log and the operator.
     package let reason: String
@@ -52,7 +54,8 @@ package struct DKIMFinding: Sendable, Hashable {
     package let signaturePrefix: String
     /// Whether the key that decided the result is in test mode (`t=y`); the result is then never `pass`.
     package let isTesting: Bool
-    /// Whether the field breaks the syntax of RFC 6376 section 3.5; its domain, if it has one, is what it claims.
+    /// Whether the field breaks the syntax of RFC 6376 section 3.5. Its domain, if it has one, is
+    /// then only a claim.
     package let isMalformed: Bool
 
     package init(
@@ -72,17 +75,18 @@ package struct DKIMFinding: Sendable, Hashable {
     }
 }
 
-/// DMARC as evaluated for the header From.
+/// The DMARC finding for the header From.
 package struct DMARCFinding: Sendable, Hashable {
     package let result: DMARCResult
     /// The domain at which a record was found; empty if there is none.
     package let domain: String
-    /// `none`, `quarantine` or `reject`, as it applies to the From domain; empty if there is no record, or the policy is not
-    /// known.
+    /// `none`, `quarantine` or `reject`, as it applies to the From domain; empty if there is no
+    /// record, or if the policy is unknown.
     package let policy: String
     /// The organizational domain of the From domain, by the records found; nil if no record was found.
     package let organizationalDomain: String?
-    /// Whether the record asks for a signature of the From domain itself (`adkim=s`); false if no record was found.
+    /// Whether the record requires a signature of the From domain itself (`adkim=s`); false if no
+    /// record was found.
     package let isStrictDKIM: Bool
     /// The same for SPF (`aspf=s`).
     package let isStrictSPF: Bool

@@ -40,7 +40,7 @@ package struct MilterPeers: Sendable {
         guard let users else { return nil }
         guard let user = SocketDiagnosis.user(atOtherEndOf: descriptor) else {
             return SocketDiagnosis.isLoopback(descriptor)
-                ? "the kernel does not say who listens there, so it may not be Postfix" : nil
+                ? "the kernel does not report which user listens there, so it may not be Postfix" : nil
         }
         guard user != 0, user != geteuid(), !users.contains(user) else { return nil }
         return user == SocketDiagnosis.gone

@@ -24,7 +24,7 @@ package enum MilterActionError: Error, Hashable, CustomStringConvertible {
         switch self {
         case .notAtEndOfMessage: "a modification outside the end of the message"
         case .notNegotiated: "a modification that the handler did not declare among its needs"
-        case .fieldName: "a header field name that is empty or has characters it cannot have"
+        case .fieldName: "a header field name that is empty or has characters that are not allowed"
         case .fieldValue: "a header field value with a NUL, a bare CR, or a line end that does not fold"
         case .index(let index): "header field index \(index) is out of range"
         case .path: "an envelope path or argument that is empty or has a line end or NUL"

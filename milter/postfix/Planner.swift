@@ -100,7 +100,7 @@ struct Planner {
             change(
                 name, to: PostfixList.text(ordered + missing),
                 ordered == kept
-                    ? setting.reason : "\(setting.reason), after all others: those behind it would write the inbox into answers")
+                    ? setting.reason : "\(setting.reason), after all others: milters after it would write the inbox into answers")
             if !missing.isEmpty, !kept.isEmpty { plan.notes.append("\(name) keeps \(PostfixList.text(kept)), before ours") }
         case .beginningWith(let items):
             let present = PostfixList.items(raw(name))
@@ -151,7 +151,7 @@ struct Planner {
     private func conflict(_ parameter: String, _ behind: [String]) -> String {
         let milters = PostfixList.text(behind)
         return
-            "\(parameter) has \(milters) behind Postern: what it adds to an answer names the user's inbox. Write \(milters) before \(inputs.socket)"
+            "\(parameter) has \(milters) after Postern: the fields that it adds to an answer may name the user's inbox. Write \(milters) before \(inputs.socket)"
     }
 
     private var hasCertificate: Bool {
@@ -198,12 +198,12 @@ struct Planner {
         }
         for domain in inputs.relayDomains
         where PostfixList.items(expanded("relay_domains")).contains(where: { $0.lowercased() == domain.lowercased() }) {
-            plan.notes.append("\(domain) is also in relay_domains, of which Postfix warns: remove it there")
+            plan.notes.append("\(domain) is also in relay_domains, and Postfix warns about that: remove it there")
         }
         examineMasquerade()
         if inputs.incoming.isEmpty, !configuration.fields.isEmpty {
             plan.conflicts.append(
-                "no service of master.cf that takes mail from other servers passes Postern: each has its own smtpd_milters, or no_milters. "
+                "no service of master.cf that accepts mail from other servers uses Postern: each has its own smtpd_milters, or no_milters. "
                     + "Remove those settings, or add Postern's milter to them")
         }
         if !expanded("smtpd_milter_maps").isEmpty {
@@ -232,7 +232,7 @@ struct Planner {
         examineRewriting()
         if !expanded("content_filter").isEmpty {
             plan.notes.append(
-                "content_filter is set: it gets mail as Postern leaves it, and what it gives back must not pass Postern again (no_milters there)"
+                "content_filter is set: it gets mail after Postern, and the mail that it returns must not pass Postern again (no_milters there)"
             )
         }
         let size = Int(expanded("message_size_limit")) ?? 0
@@ -262,9 +262,9 @@ struct Planner {
         for (name, items) in lists {
             guard let item = restrictions.refusal(in: items) else { continue }
             plan.conflicts.append(
-                "\(name) has \(item), which keeps the mail of other servers from every relay address: write "
+                "\(name) has \(item), which refuses mail from other servers to every relay address: write "
                     + (name.hasSuffix("smtpd_relay_restrictions") || name.hasSuffix("smtpd_recipient_restrictions")
-                        ? "permit_auth_destination before it, or remove it" : "what it is meant for instead of it, or remove it"))
+                        ? "permit_auth_destination before it, or remove it" : "the intended restriction instead, or remove it"))
         }
     }
 
@@ -277,7 +277,7 @@ struct Planner {
                         answer.lowercased() != "@\(domain)"
                     else { continue }
                     plan.conflicts.append(
-                        "\(parameter) has @\(domain) in \(table): mail to every relay address goes elsewhere, past Postern. Remove it there"
+                        "\(parameter) has @\(domain) in \(table): mail to every relay address bypasses Postern. Remove it there"
                     )
                 }
             }
@@ -313,7 +313,7 @@ struct Planner {
                     if domain == excepted || domain.hasSuffix("." + excepted) { break }
                 } else if domain.hasSuffix("." + item) {
                     plan.conflicts.append(
-                        "masquerade_domains has \(item), which makes \(domain) into \(item) in what leaves: write !\(domain) before it"
+                        "masquerade_domains has \(item), which makes \(domain) into \(item) in outgoing mail: write !\(domain) before it"
                     )
                     break
                 }
@@ -329,12 +329,12 @@ struct Planner {
             if name.hasSuffix("/smtpd_milters") {
                 let sockets = planned.items(in: value).map(PostfixList.milterSocket)
                 if !sockets.contains(inputs.socket) {
-                    plan.bypasses.append("\(service) has its own smtpd_milters: mail that comes in there does not pass Postern")
+                    plan.bypasses.append("\(service) has its own smtpd_milters: mail that arrives there bypasses Postern")
                 }
                 let behind = behindOurs(planned.items(in: value))
                 if !behind.isEmpty { plan.conflicts.append(conflict("\(service)/smtpd_milters", behind)) }
             } else if name.hasSuffix("/receive_override_options"), planned.items(in: value).contains("no_milters") {
-                plan.bypasses.append("\(service) has no_milters: mail that comes in there does not pass Postern")
+                plan.bypasses.append("\(service) has no_milters: mail that arrives there bypasses Postern")
             } else if name.hasSuffix("/milter_default_action"), value != "tempfail" {
                 plan.conflicts.append(
                     "\(service) has milter_default_action=\(value): while Postern is down mail would pass unrewritten")

@@ -79,7 +79,7 @@ package enum PostfixSetup {
         do {
             return try JSONDecoder().decode(SetupRecord.self, from: Data(contentsOf: URL(filePath: path)))
         } catch {
-            throw PostfixToolError(description: "\(path) is damaged: move it away, and set what it names by hand")
+            throw PostfixToolError(description: "\(path) is damaged: move it away, and restore the settings in it by hand")
         }
     }
 

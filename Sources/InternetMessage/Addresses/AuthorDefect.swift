@@ -99,7 +99,7 @@ extension AuthorDefect: CustomStringConvertible {
         case .whiteSpaceInAddress: "white space or a comment inside the address of From"
         case .ambiguousComment: "a comment in From that could be read as an address"
         case .unterminated: "an unterminated quote, comment or bracket in From"
-        case .strayText: "text beside the address of From"
+        case .strayText: "text next to the address of From"
         case .strayCharacter: "a special character out of place in From"
         case .encodedWordInAddress: "an encoded word in the address of From"
         case .ambiguousEncodedWord: "an encoded word in From that could be read as an address or does not decode"

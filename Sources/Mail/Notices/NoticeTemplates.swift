@@ -211,7 +211,7 @@ package struct NoticeTemplates: Sendable {
                 throw TemplateError(path: path, message: "lacks {{code}}, which is needed to confirm")
             }
             if kind == .source, !body.contains("Sample Team") {
-                throw TemplateError(path: path, message: "lacks {{team}}, without which no one knows who asked")
+                throw TemplateError(path: path, message: "lacks {{team}}, without which users would not know who asked")
             }
             if kind == .signIn || kind == .deletion, !body.contains("https://sample.example/x") {
                 throw TemplateError(path: path, message: "lacks {{link}}, which is the purpose of this message")

@@ -154,7 +154,7 @@ package final class CaptureServer: @unchecked Sendable {
                     condition.lock()
                     otherRecipients.insert(argument)
                     condition.unlock()
-                    say("451 4.3.0 mail is parked here")
+                    say("451 4.3.0 mail waits here")
                 }
             } else if upper == "DATA" {
                 guard !recipients.isEmpty else {

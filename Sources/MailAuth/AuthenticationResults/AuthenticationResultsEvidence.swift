@@ -90,7 +90,7 @@ extension AuthenticationResults {
     }
 
     /// Contains no text of the filter, which may quote addresses.
-    private static let upstreamReason = "says the trusted upstream filter"
+    private static let upstreamReason = "reported by the trusted upstream filter"
 
     /// The text after the last `@`, or the whole text, in lower case without the trailing dot.
     private static func domain(of value: String) -> String {

@@ -148,7 +148,7 @@ struct SPFEvaluator {
         lookups += 1
         guard lookups <= SPF.maximumLookups else {
             throw Abort(
-                result: .permerror, reason: describe("is beyond \(SPF.maximumLookups) terms that ask the DNS", term, domain))
+                result: .permerror, reason: describe("is beyond \(SPF.maximumLookups) terms that query the DNS", term, domain))
         }
     }
 

@@ -78,15 +78,15 @@ struct ReportWriter {
                     ? "Your message to \(whom) has not been delivered yet." : "Your message to \(whom) could not be delivered.")
             lines.append(
                 isDelayed
-                    ? "The server that takes mail for this address goes on trying; there is nothing you need to do."
+                    ? "The mail server of this address will try again; you need do nothing."
                     : report.status.level == 4
-                        ? "The server that takes mail for this address gave up for a reason that may pass: you may send it again."
-                        : "Sending it again as it is will not help.")
+                        ? "The mail server of this address stopped trying. The reason may be temporary: you may send it again."
+                        : "Sending it again unchanged will not help.")
             lines.append("")
             lines.append("Status: \(report.status)" + (Self.meaning(report.status).map { " (\($0))" } ?? ""))
         } else {
             lines.append("A mail server sent a report about your message to \(whom).")
-            lines.append("It is not written in a form that can be understood, so it is not known whether")
+            lines.append("The report is in an unknown form, so it is not known whether")
             lines.append("the message was delivered.")
         }
         return lines.map(Self.wrapped).joined(separator: "\r\n") + "\r\n"
@@ -110,7 +110,7 @@ struct ReportWriter {
         case (2, 1): "the mailbox is not in use"
         case (2, 2): "the mailbox is full"
         case (2, 3), (3, 4): "the message is too large"
-        case (4, 6), (4, 8): "the message went in circles"
+        case (4, 6), (4, 8): "the message was in a mail loop"
         case (4, _): "the server could not be reached in time"
         case (7, _): "the server did not accept the message"
         default: nil

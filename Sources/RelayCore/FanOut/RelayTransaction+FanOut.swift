@@ -139,7 +139,7 @@ extension RelayTransaction {
             try engine.directory.rememberHandedOver(copy.marks, account: copy.account, until: now + Self.handedOverSeconds)
         } catch {
             for mark in copy.marks { engine.handedOver.insert(mark) }
-            throw .storeTrouble("a copy that was handed over cannot be noted: \(error.detail)")
+            throw .storeTrouble("a copy that was handed over cannot be recorded: \(error.detail)")
         }
     }
 

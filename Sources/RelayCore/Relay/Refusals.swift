@@ -180,10 +180,10 @@ extension Refusal {
 
     /// The sender tries again when there is memory. The message is then kept from its beginning.
     package static let forwardMemory = Refusal(
-        .memory, reason: RelayReason(.forwardMemory, "there was no room to hold a forward that has to be rewritten"))
+        .memory, reason: RelayReason(.forwardMemory, "there was no memory to keep a forward that must be rewritten"))
 
     package static let replyMemory = Refusal(
-        .memory, reason: RelayReason(.replyMemory, "held bodies of replies are at their limit"))
+        .memory, reason: RelayReason(.replyMemory, "the memory limit for the bodies of replies is reached"))
 
     /// SMTP text is printable ASCII. Other octets, and `%`, which an attacker could add, become
     /// `?`. At most 120 octets.

@@ -98,14 +98,14 @@ package struct BodyRewriter: BodyRewriting {
         guard !budget.isSpent else { throw .tooMuchWork }
         var reasons: [RelayReason] = []
         if text.names.isAutomatic {
-            reasons.append(RelayReason(.automaticNeutral, "a program wrote it: it goes without addresses"))
+            reasons.append(RelayReason(.automaticNeutral, "a program wrote it, so its addresses were removed"))
         } else if work.notes.hasNeutral {
-            reasons.append(RelayReason(.quotationNeutral, "quoted text goes without addresses, and its links without paths"))
+            reasons.append(RelayReason(.quotationNeutral, "addresses, and the paths of links, were removed from quoted text"))
         }
         switch text.search.mode {
         case .full: break
-        case .withoutWords: reasons.append(RelayReason(.typedBound, "many words like local parts: none is looked for alone"))
-        case .neutral: reasons.append(RelayReason(.typedBound, "many addresses: typed text goes without any"))
+        case .withoutWords: reasons.append(RelayReason(.typedBound, "many words like local parts, so none is searched for"))
+        case .neutral: reasons.append(RelayReason(.typedBound, "typed text has many addresses, so all were removed"))
         }
         if work.notes.hasRemoved {
             reasons.append(RelayReason(.quotationRemoved, "quoted text that cannot be written again was removed"))

@@ -1,6 +1,6 @@
-// A mail as the user's program has it: what it shows, and what it takes into an answer.
+// A mail in the user's program: the text that it shows, and the parts that it uses in an answer.
 
-/// A mailbox of a field, as programs split it.
+/// A mailbox of a field, in the form of programs that split it.
 struct ReadMailbox {
     var name: String
     var address: String
@@ -78,18 +78,18 @@ package struct Arrived {
     let messageID: String
     let references: String
     let plain: String
-    /// What is within `body`, where it has markup.
+    /// The content of `body`, if it has markup.
     let html: String?
     let calendar: String?
-    /// A picture's whole part, as it arrived.
+    /// A picture's complete part, as received.
     let picture: [UInt8]?
 
-    /// Where an answer goes.
+    /// The destination of an answer.
     package var authorAddress: String { from.address }
 
     /// - Parameters:
     ///   - sender: the reverse-path, without angle brackets.
-    ///   - shown: what the program shows where it reads the text from a part of a type of its own.
+    ///   - shown: the text that the program shows if it reads it from a part with a special type.
     package init(_ octets: [UInt8], sender: String, shown: String?, isSanitized: Bool) {
         self.octets = octets
         self.sender = sender

@@ -1,5 +1,6 @@
-// http-load: POST requests over kept connections, at a rate that no answer delays or as fast as answers come, and how long each
-// took. What is late counts: a request is timed from when it was due, not from when a connection was free for it.
+// http-load: POST requests over kept connections, at a rate that answers do not delay or as fast as
+// answers come, with the duration of each. Delays count: a request is timed from when it was due,
+// not from when a connection was free for it.
 
 import ArgumentParser
 import BenchReport

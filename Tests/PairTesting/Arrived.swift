@@ -122,7 +122,7 @@ package struct Arrived {
         return Array(octets[start..<end])
     }
 
-    /// Without comments, and without what is in these elements.
+    /// Without comments, and without the content of these elements.
     private static func without(_ element: String, _ end: String, _ html: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         var start = 0
@@ -151,7 +151,7 @@ package struct Arrived {
         return String(decoding: html, as: UTF8.self)
     }
 
-    /// The text of markup: lines at blocks, references decoded.
+    /// The text of markup: line breaks at blocks, references decoded.
     static func text(_ html: String) -> String {
         var octets = Array(html.utf8)
         for (element, end) in [("<!--", "-->"), ("<style", "</style>"), ("<script", "</script>")] {

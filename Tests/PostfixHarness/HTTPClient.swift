@@ -8,7 +8,7 @@ package enum HTTPClient {
         try ask("GET", port: port, path: path, bearer: bearer, body: nil, timeout: 120).body
     }
 
-    /// Status and body of an answer to who has no key.
+    /// Status and body of an answer to a request without a key.
     package static func get(port: UInt16, path: String, timeout: Int) throws -> (status: Int, body: String) {
         try ask("GET", port: port, path: path, bearer: "", body: nil, timeout: timeout)
     }

@@ -73,7 +73,7 @@ struct Options: ParsableCommand {
     var save: String?
     @Option(help: ArgumentHelp("What --save of an earlier run wrote, for --plot to draw beside.", valueName: "file"))
     var before: String?
-    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+    @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 
     func validate() throws {
         try requirePositive(["accounts": accounts, "seconds": seconds])

@@ -45,7 +45,7 @@ struct Options: ParsableCommand {
     @Option(help: ArgumentHelp("With --hours: where a plot is written, as SVG.", valueName: "file")) var plot: String?
     @Option(help: ArgumentHelp("With --hours: where the figures of all rounds are written, as JSON.", valueName: "file"))
     var samples: String?
-    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+    @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 
     func validate() throws {
         try requirePositive([

@@ -22,7 +22,7 @@ struct Options: ParsableCommand {
         commandName: "PolicyBench", abstract: "Measure decisions of a policy on one core, beside the default policy by hand.")
 
     @Argument(help: ArgumentHelp("The policy; the default one without it.", valueName: "policy.yaml")) var policy: String?
-    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+    @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 }
 
 let options = Options.parseOrExit()

@@ -29,7 +29,7 @@ struct Options: ParsableCommand {
     @Option(help: "Consents that are moved.") var consents = 200_000
     @Option(help: "Rows that are imported.") var rows = 20_000
     @Option(help: "Clients of the full server.") var clients = 48
-    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+    @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 
     func validate() throws {
         try requirePositive(["events": events, "consents": consents, "rows": rows, "clients": clients])

@@ -23,7 +23,7 @@ struct Options: ParsableCommand {
     @Option(help: "Seconds of each measurement.") var seconds = 20
     @Option(help: "Engine of the store.") var engine = Engine.sqlite
     @Option(help: "Accounts of others, in the store beside those who sign in.") var accounts = 0
-    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+    @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 
     func validate() throws {
         try requirePositive(["users": users, "seconds": seconds])

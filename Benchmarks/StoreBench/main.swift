@@ -23,7 +23,7 @@ struct Options: ParsableCommand {
         help: ArgumentHelp(
             "Measure nothing, and draw what all benchmarks left of stores of several sizes, as SVG.", valueName: "file"))
     var plot: String?
-    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+    @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 
     func validate() throws {
         try requirePositive(["sizes": sizes.values.min() ?? 0, "lookups": lookups, "starts": starts])

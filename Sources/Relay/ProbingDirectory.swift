@@ -121,7 +121,7 @@ package struct ProbingAuthenticator: SenderAuthenticator {
         private let domains: [String]
 
         init(_ probe: ProbeIdentity, _ client: SMTPClientIdentity) {
-            // The relay domain proves the author of a forward; no team has it as a source.
+            // The relay domain proves the author of a forward; no other team has it as a source.
             domains = [ProbeIdentity.userDomain, probe.domain]
         }
 

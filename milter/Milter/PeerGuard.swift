@@ -1,6 +1,6 @@
-// Checks the peer of each connection to the filter's socket. Only Postfix, root and this process's
-// user may connect, and no other user of this machine. libmilter accepts connections by itself and
-// exposes no descriptor, so they are found among those of the process.
+// Checks the peer of each connection to the filter's socket. On this machine only Postfix, root and
+// this process's user may connect. libmilter accepts connections by itself and exposes no
+// descriptor, so PeerGuard searches all descriptors of the process for connections.
 
 import CMilter  // Declares SOCK_RAW and SOCK_CLOEXEC in release builds; Glibc alone does not.
 import Glibc

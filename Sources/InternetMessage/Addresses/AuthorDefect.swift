@@ -43,8 +43,8 @@ package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     case strayCharacter
     /// An encoded word as the address or within it.
     case encodedWordInAddress
-    /// An encoded word (in the display name or in quotes) that decodes to an address with its
-    /// punctuation, or to control characters, or does not decode.
+    /// An encoded word (in the display name or in quotes) that cannot be decoded, or whose text
+    /// contains control characters or an address with its punctuation.
     case ambiguousEncodedWord
     /// NUL, or another control character; also NEL, and the Unicode line and paragraph separators.
     case controlCharacter

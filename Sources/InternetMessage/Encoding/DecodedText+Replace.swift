@@ -19,9 +19,10 @@ extension DecodedText {
     /// The raw octets after the replacements. Ranges must be ascending and must not overlap; a
     /// range that violates this is skipped.
     ///
-    /// In identity encodings and quoted-printable only the replacements change, and soft line
-    /// breaks near them keep lines to 76. base64 is rewritten from the line of the first
-    /// replacement on. Without replacements the raw octets are returned unchanged.
+    /// In identity encodings and quoted-printable only the replaced text changes. In
+    /// quoted-printable, soft line breaks near it limit lines to 76 octets. base64 is rewritten
+    /// from the line of the first replacement on. Without replacements the raw octets are returned
+    /// unchanged.
     package func replacing(_ replacements: [Replacement]) -> [UInt8] {
         var sound = [Replacement]()
         var end = 0

@@ -1,5 +1,5 @@
-// Decodes the text of a message as its body arrives and returns it in stretches, so that the rest
-// of the body need not be kept.
+// Decodes the text of a message while its body arrives, and returns it in stretches. The body need
+// not be kept.
 
 import Support
 

@@ -208,8 +208,8 @@ struct ForwardRewriting {
         return Mailbox(displayName: name ?? Self.madeUpName(mailbox.addrSpec), addrSpec: reverse(mailbox.addrSpec))
     }
 
-    /// The addresses of a field. The field is decoded first if an encoded word is in the place of
-    /// an address, as many programs do, or if it is not UTF-8.
+    /// The addresses of a field. The field is decoded first if it is not UTF-8, or if an encoded
+    /// word is in the place of an address. Many programs write such words.
     private func addresses(of field: HeaderField) -> (list: AddressList, isDecoded: Bool) {
         let list = AddressList.parse(field.rawValue)
         if list.defects.contains(.encodedWordInAddress) {

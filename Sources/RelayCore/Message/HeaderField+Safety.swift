@@ -3,10 +3,10 @@
 import InternetMessage
 
 extension HeaderField {
-    /// Whether the field has a name of printable ASCII (RFC 5322 section 2.2). It must also have no
-    /// NUL, bare CR, bare LF or line break outside a fold. libmilter passes values as C strings, so
-    /// the relay would not see text after a NUL. A name that begins with white space would be part
-    /// of the field above.
+    /// Whether the field has a name of printable ASCII (RFC 5322 section 2.2), and contains no NUL,
+    /// bare CR, bare LF or line break outside a fold. libmilter passes values as C strings, so the
+    /// relay would not see text after a NUL. A name that begins with white space would be part of
+    /// the field above.
     var isSafe: Bool {
         nameLength > 0 && bytes[..<nameLength].allSatisfy { (0x21...0x7E).contains($0) }
             && controls.isDisjoint(with: .ambiguous)

@@ -245,8 +245,8 @@ package final class RelayTransaction {
     /// it.
     /// - Parameters:
     ///   - queueID: Postfix's name of the message; empty if unknown.
-    ///   - turn: makes the turn to wait for while there is no memory to rewrite the message; nil if the
-    ///     caller cannot wait, and then the message is deferred.
+    ///   - turn: called if memory is short; creates the turn that the rewriting waits for. If the
+    ///     result is nil, the caller cannot wait, and the message is deferred.
     package func finish(queueID: String = "", turn: @escaping () -> (any RewritingTurn)? = { nil }) -> RelayDecision {
         guard let number = account else {
             let decision = decide(turn)
@@ -361,7 +361,7 @@ struct IncomingMessage {
     let evidence: AuthenticationEvidence
     let now: Int64
     let day: UInt64
-    /// Makes the turn to wait for while there is no memory to rewrite it.
+    /// Creates the turn that the rewriting waits for if memory is short.
     let turn: () -> (any RewritingTurn)?
 
     /// The content of the body, if it is a report.

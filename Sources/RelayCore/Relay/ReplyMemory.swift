@@ -178,9 +178,9 @@ package final class ReplyMemory: Sendable {
 
     /// Begins to rewrite a body as soon as even the most costly kind of message fits. A small body
     /// that would have to wait for others uses the small lane.
-    /// - Parameter turn: makes the turn to wait for, if the body must wait.
-    /// - Returns: the lane of the rewriting, for `end`; nil if the body would have to wait and
-    ///   there is no turn.
+    /// - Parameter turn: called if the body must wait; creates its turn, or returns nil if the
+    ///   caller cannot wait.
+    /// - Returns: the lane of the rewriting, for `end`; nil if the body must wait but has no turn.
     func begin(_ octets: Int, turn: () -> (any RewritingTurn)?) -> Lane? {
         let (waiting, lane): ((any RewritingTurn)?, Lane?) = state.withLock { state in
             for lane in [.main, .small] as [Lane] where lane == .main || octets <= Self.smallBody {
@@ -300,7 +300,8 @@ final class HeldBody {
 
     /// Runs `work` on the complete body when its turn comes.
     /// - Parameters:
-    ///   - turn: makes the turn to wait for if there is no memory; nil if the caller cannot wait.
+    ///   - turn: called if memory is short; creates the turn that `work` waits for, or returns nil
+    ///     if the caller cannot wait.
     ///   - keeping: octets of a result that stay in memory for as long as this object.
     func rewrite<Result>(
         turn: () -> (any RewritingTurn)?, keeping: (Result, [UInt8]) -> Int = { _, _ in 0 },

@@ -71,7 +71,7 @@ struct Options: ParsableCommand {
     @Option(help: ArgumentHelp("Where a plot of the loads is written, as SVG.", valueName: "file")) var plot: String?
     @Option(help: ArgumentHelp("Where the loads are written, as JSON, for --before of a later run.", valueName: "file"))
     var save: String?
-    @Option(help: ArgumentHelp("What --save of an earlier run wrote, for --plot to draw beside.", valueName: "file"))
+    @Option(help: ArgumentHelp("File that --save of an earlier run wrote; --plot draws it for comparison.", valueName: "file"))
     var before: String?
     @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 

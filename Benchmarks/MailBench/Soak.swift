@@ -38,7 +38,7 @@ struct Soak {
     func run(hours: Double, each: (SoakSample) throws -> Void) throws {
         let start = ContinuousClock.now
         var round = 0
-        // At least one round, as there is no result without one.
+        // At least one round is necessary for a result.
         repeat {
             var sample = try self.round(round)
             sample.minute = (ContinuousClock.now - start) / .seconds(60)

@@ -22,7 +22,7 @@ struct Options: ParsableCommand {
     }
 
     @Option(help: "Filters that are measured, divided by commas; all without it.") var only: CommaSeparated<FilterUnderTest>?
-    @Option(help: "What is left out, divided by commas.") var skip: CommaSeparated<Part> = []
+    @Option(help: "Parts to leave out, divided by commas.") var skip: CommaSeparated<Part> = []
     @Option(help: "Messages of a round.") var messages = 1000
     @Option(help: "Rounds for rates and fan-out.") var rounds = 5
     @Option(help: "Sessions at the same time.") var sessions = 20

@@ -5,8 +5,8 @@ import HostileMail
 import InternetMessage
 import Synchronization
 
-/// Seconds of the slowest of many replies of 4 kB while four bombs of 19 MB were rewritten or
-/// waited for it, with the default memory. Nil if nothing could be measured.
+/// Seconds of the slowest of many replies of 4 kB, with the default memory. At the same time four
+/// bombs of 19 MB are rewritten or wait for their rewriting. Nil if nothing could be measured.
 func slowestBesideBombs() -> Double? {
     guard let world = RelayBenchFixture(replyMemory: 256_000_000),
         let bomb = Hostile.bombs.filter({ $0.name.contains("19000 kB") }).first

@@ -20,11 +20,11 @@ import Synchronization
 
 struct Options: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "SideBySideBench", abstract: "Measure what goes on side by side on one PostgreSQL.")
+        commandName: "SideBySideBench", abstract: "Measure tasks that run at the same time on one PostgreSQL.")
 
     enum Part: String, CaseIterable, ExpressibleByArgument { case `import`, deliver, tail, transfer, full }
 
-    @Option(help: "What is measured, divided by commas; all without it.") var only: CommaSeparated<Part>?
+    @Option(help: "Parts to measure, divided by commas; without it, all.") var only: CommaSeparated<Part>?
     @Option(help: "Events that are delivered, and users who have them.") var events = 20_000
     @Option(help: "Consents that are moved.") var consents = 200_000
     @Option(help: "Rows that are imported.") var rows = 20_000
@@ -188,7 +188,7 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
         try await EventDeliveryService(delivery: delivery, poster: poster, threads: threads, logger: logger).run()
     }
     let addresses = try (0..<count).map { try world.store.addresses.addresses(team: "juice", user: "u\($0)")[0] }
-    // Until the lease is taken.
+    // Wait until the delivery has the lease.
     while delivery.lease == nil { try await Task.sleep(for: .milliseconds(50)) }
     let store = world.store
     try await together([

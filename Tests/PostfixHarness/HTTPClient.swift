@@ -28,7 +28,7 @@ package enum HTTPClient {
         let bearer = bearer.isEmpty ? "" : "Authorization: Bearer \(bearer)\r\n"
         let content = body.map { "Content-Type: application/json\r\nContent-Length: \($0.utf8.count)\r\n" } ?? ""
         let head = "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\n\(bearer)\(content)Connection: close\r\n\r\n"
-        guard socket.send(Array((head + (body ?? "")).utf8)) else { throw HarnessError("nobody takes the request for \(path)") }
+        guard socket.send(Array((head + (body ?? "")).utf8)) else { throw HarnessError("cannot send the request for \(path)") }
         var received: [UInt8] = []
         while let octets = socket.receive(), !octets.isEmpty { received += octets }
         let text = String(decoding: received, as: UTF8.self)

@@ -131,7 +131,7 @@ package enum FreePort {
         let end = Date(timeIntervalSinceNow: standardTimeout)
         while (try? Socket.connect(port: port, timeout: 1)) == nil {
             guard process.isRunning, Date() < end else {
-                throw HarnessError("nobody listens on port \(port):\n\(process.executable): \(process.output)")
+                throw HarnessError("no program listens on port \(port):\n\(process.executable): \(process.output)")
             }
             usleep(20_000)
         }

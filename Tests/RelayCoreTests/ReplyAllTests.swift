@@ -340,6 +340,6 @@ import Testing
         let senders = decision.modifications.compactMap { if case .changeSender(let path) = $0 { path } else { nil } }
         #expect(
             senders.count == 1 && senders.allSatisfy { !$0.contains("bounces=") },
-            "nobody is told of a bounce who could not be written to")
+            "no bounce can be sent to this sender, so the path must not name it")
     }
 }

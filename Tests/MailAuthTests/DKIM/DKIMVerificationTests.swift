@@ -252,8 +252,8 @@ struct DKIMVerificationTests {
         #expect(DKIMForge.message.verify(DKIMTestDNS([:])).isEmpty)
     }
 
-    /// Repeated names in h= count from the bottom up. One more name than fields signs that there is
-    /// no other field.
+    /// Repeated names in h= count from the bottom up. One more name than there are fields
+    /// signs that the message has no further field of this name.
     @Test func signature_repeatedNames_countFromBottom() throws {
         var message = DKIMForge.message
         message.header.fields.insert(HeaderField("X", "top"), at: 0)

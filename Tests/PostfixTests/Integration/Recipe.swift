@@ -69,9 +69,8 @@ final class ProgramFolder {
 final class NeighbourProgram {
     private let process: ManagedProcess
 
-    /// Starts it through a shell. When the shell's input ends, because of `stop` or because this
-    /// process has ended, the shell ends the program and all its children in good order, and
-    /// removes the folder.
+    /// Starts it through a shell. The shell's input ends with `stop` or with this process. Then the
+    /// shell ends the program and all its children in good order, and removes the folder.
     init(_ executable: String, _ arguments: [String], in folder: ProgramFolder) throws {
         let script = """
             folder=$1; shift

@@ -132,7 +132,7 @@ import Testing
         return HeaderSection(fields).serialized + [0x0D, 0x0A] + parsed.body
     }
 
-    // MARK: What a message says
+    // MARK: Content of a message
 
     /// The words of all text parts, except those with a mark of an address in or next to them.
     private static func words(_ message: [UInt8]) -> Set<String> {

@@ -88,7 +88,7 @@ import Testing
         #expect(text.contains("I am \(Self.own)"))
     }
 
-    // MARK: What a program wrote
+    // MARK: Text written by a program
 
     @Test(arguments: ["Auto-Submitted: auto-replied", "X-Autoreply: yes", "Subject: Automatic reply: Order"])
     func automaticMail_losesEveryAddress(field: String) {

@@ -67,7 +67,7 @@ import Testing
 
     private static let words = Array("Author: \(inbox)".utf8)
 
-    // MARK: What stays
+    // MARK: Removal of metadata
 
     /// The last three stay if they have the size that the standard gives them.
     @Test(arguments: ["tEXt", "zTXt", "iTXt", "eXIf", "tIME", "iCCP", "prVt", "pHYs", "gAMA", "fcTL"])

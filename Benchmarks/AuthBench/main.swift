@@ -1,5 +1,5 @@
-// Mail authentication per second and core: DKIM beside the primitives it is made of, SPF, and canonicalization beside SHA-256.
-// Run a release build: `swift run -c release AuthBench`.
+// Mail authentication per second and core: DKIM compared with its primitives, SPF, and
+// canonicalization compared with SHA-256. Run a release build: `swift run -c release AuthBench`.
 
 import ArgumentParser
 import Glibc
@@ -14,7 +14,7 @@ struct Options: ParsableCommand {
     @Argument(help: "Measure only the lines that hold one of these words.") var words: [String] = []
 }
 
-/// Seconds of CPU time that each measurement takes at least.
+/// Minimum seconds of CPU time for each measurement.
 private let duration = 0.5
 
 private func cpuSeconds() -> Double {
@@ -23,7 +23,7 @@ private func cpuSeconds() -> Double {
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
-/// How often a second, of this core's time, a piece of work can be done.
+/// The number of times per second of this core's time that a piece of work can be done.
 private func rate(_ work: () throws -> Void) rethrows -> Double {
     try work()
     var batch = 1
@@ -46,7 +46,7 @@ private func text(_ count: Int, _ line: String) -> [UInt8] {
     return body
 }
 
-/// Hands a body over as libmilter does, in chunks of at most 65,535 octets.
+/// Passes a body as libmilter does, in chunks of at most 65,535 octets.
 private func feed(_ body: [UInt8], _ take: (UnsafeRawBufferPointer) -> Void) {
     body.withUnsafeBytes { bytes in
         for start in stride(from: 0, to: bytes.count, by: 65_535) {
@@ -89,9 +89,9 @@ private let header = HeaderSection(
         HeaderField("Content-Type", "text/plain;\r\n charset=utf-8"), HeaderField("Content-Transfer-Encoding", "8bit"),
     ] + (0..<12).map { HeaderField("X-Trace-\($0)", "some value that is neither long nor short; number=\($0)") })
 
-// MARK: DKIM beside its primitives
+// MARK: DKIM compared with its primitives
 
-/// What one message cannot cost less than: the hash of its body and one operation with the key.
+/// The minimum cost of one message: the hash of its body and one operation with the key.
 private func measure(
     _ name: String, _ size: String, _ body: [UInt8], primitive: () throws -> Void, whole: () throws -> Void
 ) rethrows {
@@ -147,7 +147,7 @@ try measureDKIM("ed25519", .ed25519(ed25519), sign: { try ed25519.sign(digest) }
 
 // MARK: Canonicalization
 
-/// The hash of a body through the verifier, which canonicalizes; no key is asked for.
+/// The hash of a body through the verifier, which canonicalizes; no key is queried.
 for (name, line) in [
     ("prose", sentence), ("base64", String(repeating: "QUJD", count: 19)),
     ("indented HTML", "        <td   class=\"a\">\t<b>word</b> and  more </td>  "), ("blank lines", ""),

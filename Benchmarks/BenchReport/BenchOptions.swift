@@ -5,12 +5,12 @@ import ArgumentParser
 /// Values divided by commas: `10000,100000`.
 package struct CommaSeparated<Value: ExpressibleByArgument & Sendable>: ExpressibleByArgument, ExpressibleByArrayLiteral, Sendable
 {
-    /// In the order in which they were given.
+    /// In the given order.
     package let values: [Value]
 
     package init(arrayLiteral elements: Value...) { values = elements }
 
-    /// Nil where one of them is none.
+    /// Nil if one of them is invalid.
     package init?(argument: String) {
         let words = argument.split(separator: ",", omittingEmptySubsequences: false)
         values = words.compactMap { Value(argument: String($0)) }
@@ -19,7 +19,7 @@ package struct CommaSeparated<Value: ExpressibleByArgument & Sendable>: Expressi
 
     package var defaultValueDescription: String { values.map(\.defaultValueDescription).joined(separator: ",") }
 
-    /// What each may be; empty where that is not a list.
+    /// The allowed values; empty if they are not a list.
     package static var allValueStrings: [String] { Value.allValueStrings }
 }
 

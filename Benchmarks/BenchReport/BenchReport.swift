@@ -1,4 +1,4 @@
-// What benchmarks found: a table for people, and .build/bench.json for programs.
+// The results of benchmarks: a table for people, and .build/bench.json for programs.
 
 import Foundation
 
@@ -9,9 +9,9 @@ package struct BenchResult: Codable, Sendable {
     package let value: Double
     /// `messages/s`, `ms`, `MiB`, `µs`, `s`.
     package let unit: String
-    /// `value` by that of `against`, both from alternating runs; nil where nothing is next to it.
+    /// `value` divided by that of `against`, both from alternating runs; nil without a comparison.
     package let ratio: Double?
-    /// Name of the result that `ratio` compares with.
+    /// Name of the result with which `ratio` compares.
     package let against: String?
 
     package init(_ name: String, _ value: Double, _ unit: String, ratio: Double? = nil, against: String? = nil) {
@@ -29,8 +29,8 @@ package struct BenchGoal: Codable, Sendable {
     package let text: String
     /// The median of the rounds.
     package let value: Double
-    /// Half of the way from the lowest round to the highest: what the machine's noise makes of the figure; nil where it was
-    /// measured once.
+    /// Half of the distance from the lowest round to the highest: the effect of the machine's noise
+    /// on the figure. Nil if it was measured only once.
     package let spread: Double?
     package let bound: Double
     /// Whether the bound is an upper one.
@@ -61,20 +61,20 @@ package struct BenchReport {
 
     package mutating func add(_ result: BenchResult) { results.append(result) }
 
-    /// The three figures of how long things took.
+    /// The three figures for durations.
     package mutating func add(_ name: String, _ latencies: Latencies) {
         for (suffix, percent) in [("p50", 50), ("p99", 99), ("p99.9", 99.9)] {
             add(BenchResult("\(name).\(suffix)", latencies.percentile(percent), "ms"))
         }
     }
 
-    /// Compares a value with its goal; a goal that is missed is told at the end.
+    /// Compares a value with its goal. A missed goal is reported at the end.
     /// - Parameter atMost: whether the bound is an upper one.
     package mutating func goal(_ text: String, _ value: Double, _ bound: Double, atMost: Bool) {
         goal(text, [value], bound, atMost: atMost)
     }
 
-    /// The same for a figure of several rounds, whose spread is what the machine's noise makes of it.
+    /// The same for a figure of several rounds, with the machine's noise as its spread.
     package mutating func goal(_ text: String, _ rounds: [Double], _ bound: Double, atMost: Bool) {
         let spread = rounds.count > 1 ? ((rounds.max() ?? 0) - (rounds.min() ?? 0)) / 2 : nil
         let goal = BenchGoal(text: text, value: rounds.median, spread: spread, bound: bound, isUpper: atMost)
@@ -97,14 +97,14 @@ package struct BenchReport {
         print("")
     }
 
-    /// Puts the results into `.build/bench.json` of the current folder and the goals into `.build/bench-goals.json`; those of
-    /// other benchmarks there are kept.
+    /// Writes the results to `.build/bench.json` of the current folder and the goals to
+    /// `.build/bench-goals.json`. Those of other benchmarks there are kept.
     package func write() throws {
         try Self.merge(results, into: "bench.json", by: \.name)
         try Self.merge(goals, into: "bench-goals.json", by: \.text)
     }
 
-    /// What all benchmarks left in `.build/bench.json` of the current folder.
+    /// The results of all benchmarks in `.build/bench.json` of the current folder.
     package static func saved() throws -> [BenchResult] {
         try JSONDecoder().decode([BenchResult].self, from: Data(contentsOf: file("bench.json")))
     }
@@ -126,7 +126,7 @@ package struct BenchReport {
     }
 }
 
-/// The machine that something was measured on, in one line.
+/// The machine of a measurement, in one line.
 package enum Machine {
     package static var description: String {
         func lines(_ path: String) -> [Substring] {
@@ -144,7 +144,7 @@ package enum Machine {
     }
 }
 
-/// What all processors of the machine have done so far (proc(5), /proc/stat).
+/// The work of all processors of the machine so far (proc(5), /proc/stat).
 package struct Processors: Sendable {
     private let all: Double
     private let idle: Double
@@ -158,14 +158,15 @@ package struct Processors: Sendable {
         return Processors(all: times.reduce(0, +), idle: times.count > 4 ? times[3] + times[4] : 0)
     }
 
-    /// The part of the time since then in which they were not idle, from 0 to 1; what the host of a virtual machine took counts.
+    /// The part of the time since then in which they were not idle, from 0 to 1. Time used by the
+    /// host of a virtual machine counts.
     package func busy(since before: Processors) -> Double {
         all > before.all ? 1 - (idle - before.idle) / (all - before.all) : 0
     }
 }
 
 extension Array<Double> {
-    /// The middle value; 0 of none.
+    /// The middle value; 0 without values.
     package var median: Double {
         guard !isEmpty else { return 0 }
         let sorted = self.sorted()

@@ -1,16 +1,16 @@
-// How figures grow with the store, drawn from what benchmarks left in .build/bench.json.
+// A plot of figures by the size of the store, from the results of benchmarks in .build/bench.json.
 
 import Foundation
 
 /// Draws.
 package enum GrowthPlot {
-    /// Accounts, then decisions in the log, of each place on the axis, with its name.
+    /// Accounts, then decisions in the log, for each place on the axis, with its name.
     private static let places: [(size: String, name: String)] = [
         ("10000", "10 thousand accounts"), ("1000000", "1 million"), ("10000000", "10 million"),
         ("10000000.100000000", "10 million, log: 100 million"),
     ]
 
-    /// What is drawn: a panel's title, and names of results up to the engine and behind the size.
+    /// The content: a panel's title, and names of results up to the engine and after the size.
     private static let panels: [(title: String, kinds: [(name: String, suffix: String, line: String)])] = [
         (
             "decisions at full load, ms",
@@ -28,10 +28,10 @@ package enum GrowthPlot {
         ("the page /me, ms", [("portal.300", ".p50", "p50"), ("portal.300", ".p99", "p99")]),
     ]
 
-    /// Whatever of it was measured with two sizes at least.
+    /// All figures that were measured with at least two sizes.
     package static func svg(_ results: [BenchResult]) -> String {
         let values = Dictionary(results.map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
-        // Only what was measured has a place.
+        // Only measured sizes have a place.
         let places = places.filter { place in
             panels.flatMap(\.kinds).contains { kind in
                 ["sqlite", "postgres"].contains { values["\(kind.name).\($0).\(place.size)\(kind.suffix)"] != nil }

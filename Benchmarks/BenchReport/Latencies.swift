@@ -1,8 +1,8 @@
-// How long things took: percentiles of many, without keeping each.
+// Durations: percentiles of many values, without keeping each.
 
 import Histogram
 
-/// Times to three digits, up to an hour.
+/// Times with three digits, up to an hour.
 package struct Latencies: Codable, Sendable {
     /// Microseconds.
     private var histogram = Self.empty
@@ -21,12 +21,12 @@ package struct Latencies: Codable, Sendable {
 
     package mutating func add(_ others: Latencies) { histogram.add(others.histogram) }
 
-    /// Milliseconds that so many in a hundred took at most; 0 of none.
+    /// Maximum milliseconds for this percentage of the values; 0 without values.
     package func percentile(_ percent: Double) -> Double {
         count == 0 ? 0 : Double(histogram.valueAtPercentile(percent)) / 1000
     }
 
-    /// Milliseconds that the slowest took.
+    /// Milliseconds of the slowest.
     package var slowest: Double { count == 0 ? 0 : Double(histogram.max) / 1000 }
 
     package var line: String {
@@ -41,13 +41,14 @@ package struct Latencies: Codable, Sendable {
     }
 }
 
-/// What came of requests over HTTP.
+/// The results of requests over HTTP.
 package struct LoadResult: Codable, Sendable {
     package let requestsPerSecond: Double
     package let answered: Int
     /// Answers with 429.
     package let refused: Int
-    /// Other answers than 200 and 429, requests without an answer, and those that no connection was free for at the end.
+    /// Other answers than 200 and 429, requests without an answer, and requests that had no free
+    /// connection at the end.
     package let failures: Int
     package let latencies: Latencies
 

@@ -1,10 +1,10 @@
-// How long requests took, drawn: each curve from the median to the slowest in ten thousand.
+// A plot of the durations of requests: each curve from the median to the slowest in ten thousand.
 
 import Foundation
 
 /// Draws.
 package enum LatencyPlot {
-    /// A curve with its name; those that are dashed are what it was before.
+    /// A curve with its name. Dashed curves show an earlier state.
     package struct Curve: Codable, Sendable {
         package let name: String
         package let isBefore: Bool
@@ -17,13 +17,14 @@ package enum LatencyPlot {
 
     private static let percents = [50, 75, 90, 95, 99, 99.5, 99.9, 99.95, 99.99]
     private static let marked: Set<Double> = [50, 90, 99, 99.9, 99.99]
-    /// - Parameter curves: at most eight; a curve has the colour of its name without what is in brackets.
+    /// - Parameter curves: at most eight. A curve has the colour of its name without the part in
+    ///   brackets.
     package static func svg(_ title: String, _ curves: [Curve]) -> String {
         let (left, top, width, height) = (64.0, 40.0, 560.0, 320.0)
         let values = curves.flatMap { curve in percents.map { curve.latencies.percentile($0) } }.filter { $0 > 0 }
         let low = floor(log10(values.min() ?? 0.1))
         let high = max(low + 1, ceil(log10(values.max() ?? 1)))
-        // As many nines as there are: 50 % at the left, 99.99 % at the right.
+        // The scale is the number of nines: 50 % at the left, 99.99 % at the right.
         func x(_ percent: Double) -> Double { left + width * log(50 / (100 - percent)) / log(50 / 0.01) }
         func y(_ value: Double) -> Double { top + height * (high - log10(max(value, pow(10, low)))) / (high - low) }
         func n(_ value: Double) -> String { String(format: "%.1f", value) }

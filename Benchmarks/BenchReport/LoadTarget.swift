@@ -1,14 +1,14 @@
-// http-load against a route, and what it measured.
+// http-load for a route, and its measurements.
 
 import Foundation
 
-/// A run, and what the server spent on it.
+/// A run, and its cost for the server.
 package struct MeasuredLoad: Sendable {
     package let result: LoadResult
-    /// Microseconds of processor time that this process spent on each answer: steadier than the rate where others share the
-    /// machine.
+    /// Microseconds of processor time that this process spent on each answer. It varies less than
+    /// the rate if other processes share the machine.
     package let processorTime: Double
-    /// How busy all processors of the machine were, from 0 to 1, whatever ran on them.
+    /// How busy all processors of the machine were, from 0 to 1, with all of their work.
     package let busy: Double
 
     package var line: String {
@@ -26,7 +26,7 @@ package struct LoadError: Error, CustomStringConvertible {
     package init(description: String) { self.description = description }
 }
 
-/// Where requests go.
+/// The destination of requests.
 package struct LoadTarget: Sendable {
     private let host: String
     private let port: String
@@ -45,8 +45,9 @@ package struct LoadTarget: Sendable {
         (self.key, self.body, self.accounts, self.stride) = (key, body, accounts, stride)
     }
 
-    /// Asks for so many seconds.
-    /// - Parameter rate: requests a second, at random moments; nil: each connection asks again once it has an answer.
+    /// Sends requests for this number of seconds.
+    /// - Parameter rate: requests a second, at random moments; if nil, each connection sends the
+    ///   next request after each answer.
     package func run(_ path: String, seconds: Int, connections: Int = 32, rate: Double? = nil) throws -> MeasuredLoad {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: CommandLine.arguments[0]).deletingLastPathComponent()
@@ -70,7 +71,7 @@ package struct LoadTarget: Sendable {
         return MeasuredLoad(result: result, processorTime: spent / Double(max(1, result.answered)) * 1e6, busy: busy)
     }
 
-    /// Seconds that this process has run, its children not counted.
+    /// Seconds that this process has run, without its children.
     private static var processorTime: Double {
         var usage = rusage()
         getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)

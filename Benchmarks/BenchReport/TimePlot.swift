@@ -1,4 +1,4 @@
-// Figures over time, or over the size of the store, drawn one above the other.
+// Figures over time, or over the size of the store, in panels one above the other.
 
 import Foundation
 
@@ -20,7 +20,7 @@ package enum TimePlot {
         package init(_ title: String, _ lines: [Line]) { (self.title, self.lines) = (title, lines) }
     }
 
-    /// - Parameter places: names of the places 0, 1, … on the axis; none: it is minutes.
+    /// - Parameter places: names of the places 0, 1, … on the axis; if empty, it shows minutes.
     package static func svg(_ title: String, _ panels: [Panel], places: [String] = []) -> String {
         let (left, width, height, gap) = (64.0, 640.0, 110.0, 58.0)
         let last =

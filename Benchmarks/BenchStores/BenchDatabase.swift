@@ -1,4 +1,5 @@
-// A database of a benchmark's own on either engine, which goes at the end or stays for the next run.
+// A benchmark's own database on either engine, which is deleted at the end or stays for the next
+// run.
 
 import Database
 import Foundation
@@ -16,11 +17,11 @@ package struct BenchDatabase: Sendable {
     private let isKept: Bool
     private let server: PostgresServer?
 
-    /// Makes one with the current schema and fills it, or opens the one that an earlier run left.
+    /// Makes one with the current schema and fills it, or opens the one of an earlier run.
     /// - Parameters:
     ///   - name: of its folder.
     ///   - kept: folder in which databases stay; nil for a temporary one.
-    ///   - fill: puts in what is to be there.
+    ///   - fill: adds the data.
     package static func open(
         _ engine: Engine, name: String, kept: String?, now: Int64, fill: (any Database) throws -> Void
     ) throws -> BenchDatabase {
@@ -28,9 +29,9 @@ package struct BenchDatabase: Sendable {
             .appendingPathComponent(kept == nil ? "postern-bench-\(UUID().uuidString)" : name)
         let mark = folder.appendingPathComponent("filled")
         let isFilled = FileManager.default.fileExists(atPath: mark.path)
-        // Half of one is worth nothing.
+        // An incomplete one is useless.
         if !isFilled { try? FileManager.default.removeItem(at: folder) }
-        // The account of PostgreSQL looks for its data in there.
+        // PostgreSQL's account looks for its data in there.
         try FileManager.default.createDirectory(
             at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
         let open: () throws -> any Database
@@ -54,7 +55,7 @@ package struct BenchDatabase: Sendable {
         if !isFilled {
             try fill(database)
             try Data().write(to: mark)
-            // The connection that filled it has a cache of pages that no service has.
+            // The connection that filled it has a page cache that no service has.
             try database.close()
             database = try open()
         }

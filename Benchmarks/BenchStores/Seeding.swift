@@ -1,4 +1,4 @@
-// Fills a store with as many addresses as wanted, set-wise, in the SQL of each engine.
+// Fills a store with any number of addresses, set-wise, in the SQL of each engine.
 
 import Database
 import Accounts
@@ -7,7 +7,7 @@ import Foundation
 import InternetMessage
 import MailCrypto
 
-/// What differs between the engines while a store is filled.
+/// The differences between the engines while a store is filled.
 package enum Engine: String, CaseIterable, ExpressibleByArgument, Sendable {
     case sqlite, postgres
 
@@ -42,14 +42,15 @@ package enum Engine: String, CaseIterable, ExpressibleByArgument, Sendable {
             """
         }
     }
-    /// What makes filling fast: for this transaction, and only here.
+    /// Settings that make filling fast, only for this transaction.
     package var prologue: String {
         self == .sqlite ? "PRAGMA cache_size = -500000;" : "SET LOCAL session_replication_role = replica;"
     }
 }
 
 package enum Seeding {
-    /// Rows of one transaction: less than a second's worth, so that SQLite's write-ahead log can be moved between two.
+    /// Rows of one transaction: less than a second's worth, so that SQLite's write-ahead log can be
+    /// moved between two of them.
     private static let part = 25_000
     package static let domain = "relay.example"
     package static let team = "bench"
@@ -58,8 +59,9 @@ package enum Seeding {
 
     package static func localPart(_ number: Int) -> String { String(format: "%016d", number) }
 
-    /// Adds users, inboxes, accounts, grants and addresses 1 to `count`, who were asked about 100 days ago and did something
-    /// since. Their inboxes can be opened once they are sealed.
+    /// Adds users, inboxes, accounts, grants and addresses 1 to `count`. The last decision about
+    /// each was about 100 days ago, with an event since. Their inboxes can be opened after they are
+    /// sealed.
     package static func fill(_ store: Store, _ engine: Engine, count: Int, now: Int64 = now) throws {
         let change = Change(actor: "bench", now: now)
         let team = try store.teams.add(id: Self.team, name: "Bench", change)
@@ -95,7 +97,7 @@ package enum Seeding {
             }
         }
         if engine == .postgres {
-            // Numbers that were given by hand are unknown to what gives the next ones.
+            // The sequence does not know numbers that were inserted explicitly.
             try store.database.write(.relaxed) { connection throws(StoreFailure) in
                 for table in ["users", "inboxes", "accounts", "grants"] {
                     try connection.runScript(
@@ -103,14 +105,15 @@ package enum Seeding {
                 }
             }
         }
-        // Of empty tables the server would believe that they stay so, and read all of a team's accounts to find one.
+        // The server would expect empty tables to stay empty, and read all accounts of a team to
+        // find one.
         if count > 0 { try analyze(store, engine) }
     }
 
     /// Adds `count` decisions to the log, the oldest 90 days ago, each of another account in turn.
     package static func fillLog(_ store: Store, _ engine: Engine, count: Int, accounts: Int, now: Int64) throws {
         guard count > 0 else { return }
-        // Indexes are made of all rows at once, which takes a fraction of the time.
+        // Indexes are made from all rows at once, which takes a fraction of the time.
         let indexes: [(name: String, text: String)] = try store.database.read { connection throws(StoreFailure) in
             try connection.rows(SQL(engine.indexes, [])).map { row throws(StoreFailure) in
                 (try row["name"], try row["text"])
@@ -149,8 +152,8 @@ package enum Seeding {
         try store.database.write(.relaxed) { connection throws(StoreFailure) in try connection.runScript("ANALYZE") }
     }
 
-    /// Gives the users in question an inbox that opens, as the product seals it: nonce, then AES-256-GCM of the padded address,
-    /// bound to the user.
+    /// Gives these users an inbox that can be opened, sealed as the product seals it: nonce, then
+    /// AES-256-GCM of the padded address, bound to the user.
     package static func seal(_ store: Store, keys: KeyRing, users: [Int]) throws {
         let key = keys.seal.active
         let sealed = try users.map { user in

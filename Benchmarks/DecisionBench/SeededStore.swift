@@ -1,4 +1,4 @@
-// A store with many accounts that were asked about before, on either engine.
+// A store with many accounts that have earlier decisions, on either engine.
 
 import Accounts
 import BenchStores
@@ -10,19 +10,19 @@ struct SeededStore {
     let store: Store
     let team: Team
     let key: String
-    /// How many accounts can be asked about: each `stride`th.
+    /// The number of accounts that can be queried: each `stride`th.
     let asked: Int
     let stride: Int
     private let place: BenchDatabase
 
-    /// Fills a new one, or opens the one that an earlier run left.
+    /// Fills a new one, or opens the one of an earlier run.
     /// - Parameter kept: folder in which stores stay; nil for a temporary one.
     static func make(_ engine: Engine, accounts: Int, log: Int, kept: String?, now: Int64) throws -> SeededStore {
         guard let keys = KeyRing(random: (0..<96).map { UInt8($0) }) else { throw CocoaError(.featureUnsupported) }
         func repositories(_ database: any Database) -> Store {
             Store(database: database, keys: keys, relayDomains: [Seeding.domain])
         }
-        // Evenly among all: a question opens the inbox, to see whose domain it is.
+        // Spread evenly over all: a request opens the inbox, to read its domain.
         let asked = min(accounts, 100_000)
         let stride = accounts / asked
         let place = try BenchDatabase.open(engine, name: "\(engine.rawValue)-\(accounts)-\(log)", kept: kept, now: now) {
@@ -46,6 +46,6 @@ struct SeededStore {
 
     func end() { place.end() }
 
-    /// As the store names an account, of 1 to `asked`.
+    /// The store's name of an account, from 1 to `asked`.
     func sub(_ number: Int) -> String { Seeding.localPart(number * stride) }
 }

@@ -1,5 +1,6 @@
-// POST /v1/decisions with a million accounts, beside a route of the same server that takes the same body and answers a constant
-// of the same size: at full load, at 70 % of it, and beyond it. Verifying a token's signature is measured apart.
+// POST /v1/decisions with a million accounts: at full load, at 70 % of it, and beyond it. It is
+// compared with a route of the same server that reads the same body and answers a constant of the
+// same size. The verification of a token's signature is measured separately.
 
 import API
 import ArgumentParser
@@ -23,7 +24,7 @@ func fail(_ message: String) -> Never {
     exit(1)
 }
 
-/// The route beside it: the same access, the same body read, no work.
+/// The route for comparison: the same access, the same body read, no work.
 struct ConstantRoutes: RouteModule {
     final class Holder: Sendable { let text = Mutex("") }
     let holder: Holder
@@ -40,10 +41,10 @@ struct ConstantRoutes: RouteModule {
     }
 }
 
-/// Whether something is over.
+/// Whether a task has ended.
 final class Watch: Sendable { let flag = Atomic(false) }
 
-/// The policy that decides just now.
+/// The policy that decides at the moment.
 final class SwitchedPolicy: PolicySource {
     private let current: Mutex<LoadedPolicy>
 
@@ -70,9 +71,9 @@ struct Options: ParsableCommand {
     @Option(help: ArgumentHelp("Where a plot of the loads is written, as SVG.", valueName: "file")) var plot: String?
     @Option(help: ArgumentHelp("Where the loads are written, as JSON, for --before of a later run.", valueName: "file"))
     var save: String?
-    @Option(help: ArgumentHelp("What --save of an earlier run wrote, for --plot to draw beside.", valueName: "file"))
+    @Option(help: ArgumentHelp("File that --save of an earlier run wrote; --plot draws it for comparison.", valueName: "file"))
     var before: String?
-    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+    @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 
     func validate() throws {
         try requirePositive(["accounts": accounts, "seconds": seconds])
@@ -103,7 +104,7 @@ let log = DecisionLogBuffer(seeded.store.decisions, seeded.store.decisionWrites)
 let (commits, reads) = (GroupCommit(seeded.database), GroupRead(seeded.database))
 let pool = BlockingPool(.requests, threads: 4)
 let breaker = StoreBreaker()
-/// Questions that were answered without history.
+/// Requests that were answered without history.
 let degraded = Atomic(0)
 let service = DecisionService(
     store: seeded.store, policies: policy, verifier: verifier, log: log, commits: commits, reads: reads, executor: pool,
@@ -129,7 +130,7 @@ let flushing = Task.detached {
 }
 guard let address = await addresses.first(where: { _ in true }) else { fail("the listener did not start") }
 
-// What an answer of the benchmark looks like, for the constant route.
+// The answer of the benchmark, for the constant route.
 let team = Requester(id: "bench", number: seeded.team.number)
 constant.text.withLock { $0 = "" }
 let sample = try await service.decide(
@@ -151,12 +152,12 @@ var decided = 1
     return load
 }
 
-// Three times each in turn: what else runs on the machine hits both.
+// Three times each in turn, so that other work of the machine affects both.
 _ = try run("/v1/decisions")
 var shares: [Double] = []
 var full = Latencies()
 var rates: [Double] = []
-/// Of each round.
+/// Values of each round.
 var tails: (full: [Latencies], calm: [Latencies]) = ([], [])
 for _ in 0..<3 {
     let plain = try run("/v1/constant")
@@ -177,11 +178,12 @@ for _ in 0..<3 {
     calm.add(load.result.latencies)
     tails.calm.append(load.result.latencies)
 }
-// A question takes more of the processors where fewer share a snapshot and a waking: 70 % of the rate is more than 70 % of them.
+// A request needs more processor time if fewer requests share a snapshot and a wake-up. So 70 % of
+// the rate needs more than 70 % of the processors.
 let half = try run("/v1/decisions", connections: 128, rate: 0.5 * most)
 print("at 50 % of that       \(half.line)")
 if logRows > 0 {
-    // The same while the older half of the log is deleted, as housekeeping does it.
+    // The same while the older half of the log is deleted, as housekeeping does.
     let (store, isOver) = (seeded.store, Watch())
     let deleted = Task.detached {
         var count = 0
@@ -229,7 +231,7 @@ if let file = options.plot {
         toFile: file, atomically: true, encoding: .utf8)
 }
 
-/// The log has every answer, and the report is written.
+/// Checks that the log has every answer, and writes the report.
 @MainActor func end() throws -> Never {
     try log.flush()
     let logged = try seeded.store.decisions.count(DecisionFilter(since: started))
@@ -248,7 +250,7 @@ if let file = options.plot {
 }
 if options.only == .tail { try end() }
 
-// The same with a counter that has a key for each account, and with it away, in turn.
+// The same with a counter that has a key for each account, and without it, in turn.
 guard let text = DefaultPolicy.files["policy.yaml"] else { fail("there is no default policy") }
 let counter = "counters:\n  sign_ins: {key: account, window: 1d, events: [sign_in]}\n"
 let counted = text.replacing("counters:\n", with: counter)
@@ -281,7 +283,7 @@ for _ in 0..<3 {
 report.goal("decisions with a counter, of the rate without", shares, 0.9, atMost: false)
 if log.velocity.dropped > 0 { fail("questions were not counted") }
 
-// The read alone, and the whole question without HTTP.
+// Only the read, and the complete request without HTTP.
 func perSecond(_ count: Int, _ work: () async throws -> Void) async rethrows -> Double {
     let start = ContinuousClock.now
     for _ in 0..<count { try await work() }

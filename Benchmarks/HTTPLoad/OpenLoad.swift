@@ -1,4 +1,5 @@
-// Two threads, many connections: one sends what is due, the other reads what comes and sends what waited for a connection.
+// Two threads, many connections: one sends the due requests, the other reads the answers and sends
+// requests that waited for a connection.
 
 import BenchReport
 import Foundation
@@ -16,9 +17,10 @@ final class OpenLoad: Sendable {
         var request: RequestText
         /// Connections without a request.
         var idle: [Int]
-        /// By connection: when the request under way was due.
+        /// By connection: the time at which the current request was due.
         var due: [UInt64]
-        /// When requests were due for which no connection was free; those before `first` are on their way.
+        /// The times at which requests were due without a free connection; those before `first` are
+        /// already sent.
         var waiting: [UInt64] = []
         var first = 0
         var sent = 0
@@ -33,7 +35,7 @@ final class OpenLoad: Sendable {
 
     private let (host, port): (String, UInt16)
     private let state: Mutex<State>
-    /// Whether a connection asks again once it has an answer.
+    /// Whether a connection sends the next request after each answer.
     private let isClosedLoop: Bool
 
     init(host: String, port: UInt16, request: RequestText, connections: Int, isClosedLoop: Bool) throws {
@@ -65,7 +67,7 @@ final class OpenLoad: Sendable {
     /// Nanoseconds of a clock that only goes forward.
     private static func now() -> UInt64 { DispatchTime.now().uptimeNanoseconds }
 
-    /// Sends for so many seconds, and waits at most ten more for what is under way.
+    /// Sends for this number of seconds, and waits at most ten more for open requests.
     func run(seconds: Double, arrivals: Arrivals?) throws -> LoadResult {
         Thread.detachNewThread { [self] in receive() }
         let start = Self.now()
@@ -95,7 +97,7 @@ final class OpenLoad: Sendable {
         }
     }
 
-    /// A request that is due: now, or once a connection is free.
+    /// Sends a due request: now, or when a connection is free.
     private func send(due: UInt64) {
         let next: (socket: Int32, octets: [UInt8])? = state.withLock { state in
             guard let index = state.idle.popLast() else {
@@ -110,8 +112,8 @@ final class OpenLoad: Sendable {
     }
 
     private func write(_ octets: [UInt8], to socket: Int32) {
-        // Requests are small: they fit into the socket's buffer. What a closed connection does not take is sent again by
-        // `reopen`.
+        // Requests are small, so they fit into the socket's buffer. `reopen` sends those again that
+        // a closed connection did not accept.
         if Glibc.send(socket, octets, octets.count, 0) != octets.count, errno != EPIPE, errno != ECONNRESET {
             let failure = SocketError("send")
             state.withLock { $0.failure = failure }
@@ -141,8 +143,8 @@ final class OpenLoad: Sendable {
         }
     }
 
-    /// A new connection in place of one that the server closed, as it does with those that are quiet for long; a request that it
-    /// had not begun to answer is sent again.
+    /// A new connection that replaces one that the server closed, as it does with idle ones. A
+    /// request that the server had not begun to answer is sent again.
     private func reopen(_ index: Int) -> Int32? {
         guard let socket = try? Self.connect(host, port) else { return nil }
         let octets: [UInt8]? = state.withLock { state in
@@ -154,7 +156,7 @@ final class OpenLoad: Sendable {
         return socket
     }
 
-    /// Notes an answer. Gives the request that the connection is free for.
+    /// Records an answer. Returns the request for which the connection is now free.
     private func answered(_ index: Int, _ status: Int) -> [UInt8]? {
         let time = Self.now()
         return state.withLock { state in
@@ -175,7 +177,7 @@ final class OpenLoad: Sendable {
         }
     }
 
-    /// The status of a response that is there whole; nil of one that is not.
+    /// The status of a complete response; nil if it is incomplete.
     private static func status(_ octets: [UInt8]) -> Int? {
         guard let end = octets.firstRange(of: Self.blank)?.upperBound else { return nil }
         let lines = octets[..<end].split(separator: 0x0A)

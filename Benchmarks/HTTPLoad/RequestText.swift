@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// Numbers from a seed: two runs ask the same.
+/// Numbers from a seed, so that two runs send the same requests.
 struct SeededNumbers: RandomNumberGenerator {
     private var state: UInt64
 
@@ -39,7 +39,7 @@ struct RequestText {
             \r
             \(body)
             """.utf8)
-        // Nothing else in a body of ours has as many zeros.
+        // Nothing else in our bodies has as many zeros.
         let zeros = Array(repeating: UInt8(ascii: "0"), count: Self.digits)
         let text = octets
         places = (0..<max(0, text.count - Self.digits + 1)).filter { Array(text[$0..<$0 + Self.digits]) == zeros }.map {
@@ -61,7 +61,7 @@ struct RequestText {
     }
 }
 
-/// Moments at which requests are due: as if from very many people who know nothing of each other.
+/// The times at which requests are due, as if from very many independent people.
 struct Arrivals {
     private let rate: Double
     private var random = SeededNumbers(2)

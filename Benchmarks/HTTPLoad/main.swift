@@ -1,5 +1,6 @@
-// http-load: POST requests over kept connections, at a rate that no answer delays or as fast as answers come, and how long each
-// took. What is late counts: a request is timed from when it was due, not from when a connection was free for it.
+// http-load: POST requests over kept connections, at a rate that answers do not delay or as fast as
+// answers come, with the duration of each. Delays count: a request is timed from when it was due,
+// not from when a connection was free for it.
 
 import ArgumentParser
 import BenchReport
@@ -16,7 +17,7 @@ struct Options: ParsableCommand {
     @Argument(help: "Body of each request; {n} becomes a number from 1 to <numbers>, times <stride>, in 16 digits.")
     var body: String
     @Argument(help: "The largest of these numbers, at least 1.") var numbers: UInt64
-    @Argument(help: "What each number is multiplied by.") var stride: UInt64
+    @Argument(help: "Factor by which each number is multiplied.") var stride: UInt64
     @Argument(help: "Connections, at least 1.") var connections: Int
     @Argument(help: "How long to send.") var seconds: Double
     @Argument(help: "Requests a second, at random moments; 0: each connection asks again once it has an answer.")

@@ -1,9 +1,10 @@
-// Time as the processor spends it. Wall time says little on a machine that others use too.
+// Time in terms of processor time. Wall time says little on a machine with other users.
 
 import Foundation
 
 enum Clock {
-    /// Seconds of processor time that a process has used, all its threads together, those that ended included.
+    /// Seconds of processor time that a process has used, with all its threads, including ended
+    /// ones.
     static func process(_ pid: Int32) -> Double {
         var clock = clockid_t()
         guard clock_getcpuclockid(pid, &clock) == 0 else { return 0 }
@@ -22,8 +23,9 @@ enum Clock {
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }
 
-    /// Seconds of processor time of everything that this process has started, and of what that has started, those that ended
-    /// included; this process itself is not counted. In steps of 10 ms for each process.
+    /// Seconds of processor time of all processes that this process started, and of those that they
+    /// started, including ended ones. This process itself does not count. In steps of 10 ms for
+    /// each process.
     static func descendants() -> Double {
         var parents: [Int32: Int32] = [:]
         var ticks: [Int32: (own: Int, ended: Int)] = [:]

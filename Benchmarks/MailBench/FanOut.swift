@@ -4,8 +4,8 @@ import BenchReport
 import Foundation
 
 enum FanOut {
-    /// Gives seconds of wall time, medians over the rounds: of one transaction with all recipients, and of one transaction for
-    /// each of them, one after the other.
+    /// Returns seconds of wall time, medians over the rounds: of one transaction with all
+    /// recipients, and of one transaction for each of them, one after the other.
     static func measure(_ world: MailFixture, recipients count: Int, rounds: Int) throws -> (together: Double, apart: Double) {
         let recipients = try world.addUsers(count)
         var times: (together: [Double], apart: [Double]) = ([], [])
@@ -20,7 +20,7 @@ enum FanOut {
         let sender = world.sender(.forward)
         let start = Clock.wall()
         for recipients in transactions {
-            // Another body each time: a repetition of what was handed over goes to no one.
+            // A different body each time: a repetition of a handed-over message goes to no one.
             let text = Array("Number \(UInt64.random(in: 0 ... .max)).\r\n".utf8)
             try Source(
                 port: world.port(.forward), sessions: 1, messages: 1, recipients: recipients, sender: { _ in sender },

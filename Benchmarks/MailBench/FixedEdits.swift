@@ -1,4 +1,4 @@
-// What Postern does to the team's message, as a file that bench-filter plays back.
+// Postern's edits of the team's message, as a file that bench-filter plays back.
 
 import Foundation
 import InternetMessage
@@ -13,7 +13,7 @@ enum FixedEdits {
         func record(_ kind: Character, _ number: Int, _ name: String, _ value: [UInt8]) {
             for part in [Array(String(kind).utf8), Array("\(number)".utf8), Array(name.utf8), value] { bytes += part + [0] }
         }
-        // libmilter takes folds as LF alone.
+        // libmilter needs folds as LF alone.
         func value(_ raw: some Sequence<UInt8>) -> [UInt8] { raw.filter { $0 != 0x0D } }
         for modification in decision.modifications {
             switch modification {

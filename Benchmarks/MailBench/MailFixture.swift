@@ -1,4 +1,5 @@
-// The installation that is measured: team, user, keys, a Postfix with a port for each filter, and messages signed once.
+// The measured installation: team, user, keys, a Postfix with a port for each filter, and messages
+// signed once.
 
 import BenchStores
 import DNSClient
@@ -11,11 +12,11 @@ import PostfixHarness
 import PostgresHarness
 import RelayHarness
 
-/// A kind of filter, and how mail gets to it.
+/// A kind of filter, and the way of mail to it.
 enum FilterUnderTest: String, CaseIterable {
     case bare, noop, fixed, forward, reply, opendkim
 
-    /// What the table says of it.
+    /// Its description in the table.
     var explanation: String {
         switch self {
         case .bare: "Postfix without a filter"
@@ -39,21 +40,21 @@ final class MailFixture {
     /// Lines ended by CRLF.
     let teamMessage: [UInt8]
     let userMessage: [UInt8]
-    /// Proved by SPF alone, so that its body may change.
+    /// Proved only by SPF, so that its body may change.
     let unsignedMessage: [UInt8]
     private let sinkPort: UInt16
     private var sink: ManagedProcess?
     private var filters: [FilterUnderTest: [ManagedProcess]] = [:]
     private let services: [FilterUnderTest]
-    /// Where filters listen: unix sockets, as Postern does.
+    /// The folder of the filters' sockets: unix sockets, as for Postern.
     private let sockets: String
 
     /// - Parameters:
     ///   - size: octets of a message.
     ///   - settings: more configuration keys of Postern.
     ///   - fansOut: whether a message to several users is fanned out.
-    ///   - server: in whose database the store is; nil for SQLite.
-    ///   - accounts: of others, in the store beside the one that mail is for.
+    ///   - server: the server with the store's database; nil for SQLite.
+    ///   - accounts: other accounts in the store, in addition to the recipient's.
     init(
         _ contestants: [FilterUnderTest], size: Int, sessions: Int, settings: [String: String] = [:], fansOut: Bool = false,
         server: PostgresServer? = nil, accounts: Int = 0
@@ -147,8 +148,8 @@ final class MailFixture {
             try process.waitForLine(containing: "serving")
             filters[contestant] = [process]
         case .opendkim:
-            // One process either verifies a message or signs it: two of them, one after the other. The keys come from a file: no
-            // DNS.
+            // One process either verifies a message or signs it, so two run one after the other.
+            // The keys come from a file, without DNS.
             let common = "Syslog no\nUMask 000\nTestPublicKeys \(fixture.folder)/keys.txt\nCanonicalization relaxed/relaxed\n"
             let configurations = [
                 "verify": "Mode v\nInternalHosts 192.0.2.1\nExternalIgnoreList 127.0.0.1\n",
@@ -175,7 +176,7 @@ final class MailFixture {
         }
     }
 
-    /// Where mail for a filter goes in.
+    /// The port for mail to a filter.
     func port(_ contestant: FilterUnderTest) -> UInt16 {
         services.firstIndex(of: contestant).map { fixture.postfix.ports[$0] } ?? fixture.postfix.port
     }
@@ -192,7 +193,7 @@ final class MailFixture {
 
     func message(_ contestant: FilterUnderTest) -> [UInt8] { contestant == .reply ? userMessage : teamMessage }
 
-    /// Further users of the team, at most 676, and the relay addresses that they get.
+    /// More users of the team, at most 676, and their relay addresses.
     func addUsers(_ count: Int) throws -> [String] {
         let letters = Array("abcdefghijklmnopqrstuvwxyz")
         let addresses = (0..<count).map { "fanout\(letters[$0 / 26])\(letters[$0 % 26])xx@relay.example" }

@@ -1,21 +1,23 @@
-// How much memory Postern takes while many sessions hand over large messages at the same moment, and after very many messages.
+// Postern's memory while many sessions send large messages at the same moment, and after very many
+// messages.
 
 import BenchReport
 import Foundation
 import PostfixHarness
 
-/// Resident memory in MiB: what counts, and of what it consists.
+/// Resident memory in MiB: the total, and its parts.
 struct ResidentMemory {
-    /// When nothing goes on, just before.
+    /// Without work, just before.
     var idle = 0.0
-    /// The largest resident set (VmHWM), to which everything below adds up only nearly: they need not be largest at the same
-    /// time.
+    /// The largest resident set (VmHWM). The values below add up to it only approximately, as their
+    /// maxima need not be at the same time.
     var peak = 0.0
-    /// The most that belongs to the process alone: heap, stacks, data that was written to. Sampled.
+    /// The maximum of the process alone: heap, stacks, written data. Sampled.
     var anonymous = 0.0
-    /// The most pages of files: program, libraries and database, which the kernel shares with others and can drop. Sampled.
+    /// The maximum pages of files: program, libraries and database, which the kernel shares with
+    /// others and can drop. Sampled.
     var files = 0.0
-    /// The most threads. Sampled.
+    /// The maximum of threads. Sampled.
     var threads = 0
     /// Messages that were deferred.
     var deferred = 0
@@ -62,9 +64,9 @@ enum Memory {
         Double(process.memory(field) ?? 0) / 1024
     }
 
-    /// Sends `messages`, a fifth of them replies, a twentieth of the others with a sender that must be stored, and looks at the
-    /// memory after each twentieth part.
-    /// - Returns: MiB after each part: resident, and of that what belongs to the process alone.
+    /// Sends `messages`, a fifth of them replies, a twentieth of the others with a sender that must
+    /// be stored. Measures the memory after each twentieth part.
+    /// - Returns: MiB after each part: resident, and the part that belongs to the process alone.
     static func soak(_ world: MailFixture, messages: Int, sessions: Int) throws -> [(resident: Double, anonymous: Double)] {
         let process = try world.fixture.process
         var samples: [(resident: Double, anonymous: Double)] = []

@@ -1,11 +1,11 @@
-// Hours of everything together on two hosts: what grows, and what gets slower.
+// Hours of all kinds of work on two hosts: values that grow, and work that gets slower.
 
 import BenchReport
 import Foundation
 import PostfixHarness
 import RelayHarness
 
-/// What was seen in a round.
+/// The values of a round.
 struct SoakSample: Codable, Sendable {
     /// Since the start.
     var minute = 0.0
@@ -38,7 +38,7 @@ struct Soak {
     func run(hours: Double, each: (SoakSample) throws -> Void) throws {
         let start = ContinuousClock.now
         var round = 0
-        // One round at least: of none there is nothing to say.
+        // At least one round is necessary for a result.
         repeat {
             var sample = try self.round(round)
             sample.minute = (ContinuousClock.now - start) / .seconds(60)
@@ -90,7 +90,7 @@ struct Soak {
         return try sample(latencies.with { $0 })
     }
 
-    /// What came of a round.
+    /// The results of a round.
     private struct Round {
         var mail = Latencies()
         var deferred = 0
@@ -117,7 +117,7 @@ struct Soak {
 }
 
 extension [SoakSample] {
-    /// Medians of the second tenth and of the last one: what comes before is warming up.
+    /// Medians of the second tenth and of the last one. The first tenth is the warm-up.
     func drift(_ value: (SoakSample) -> Double) -> (first: Double, last: Double) {
         let part = Swift.max(1, count / 10)
         return (self[Swift.min(part, count - 1)..<Swift.min(2 * part, count)].map(value).median, suffix(part).map(value).median)

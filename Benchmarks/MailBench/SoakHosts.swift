@@ -1,4 +1,5 @@
-// Two hosts on one PostgreSQL with a team, its app and a receiver of its events: what a soak puts work on.
+// Two hosts on one PostgreSQL with a team, its app and a receiver of its events, under the load of
+// a soak test.
 
 import BenchReport
 import Foundation
@@ -9,7 +10,7 @@ import RelayHarness
 
 /// Ends with `stop`.
 final class SoakHosts {
-    /// A host, and what is asked of it.
+    /// A host, and its load.
     struct Host {
         let fixture: RelayFixture
         let decisions: LoadTarget
@@ -96,9 +97,9 @@ final class SoakHosts {
         try? FileManager.default.removeItem(atPath: folder)
     }
 
-    // MARK: What is done to them
+    // MARK: Changes
 
-    /// New keys for what is sealed, as an operator makes them while both hosts serve.
+    /// Makes new keys for sealed data, as an operator does while both hosts serve.
     func rotateKeys() throws {
         let (first, second) = (hosts[0].fixture, hosts[1].fixture)
         let ended = Watched<Result<String, any Error>?>(nil)
@@ -114,7 +115,8 @@ final class SoakHosts {
         try second.copyKeys(from: first)
     }
 
-    /// People come, and those of the round before go; one switches mail off and on. Each is an event, or several.
+    /// New users come, and those of the round before are deleted; one switches mail off and on.
+    /// Each is an event, or several.
     func changePeople(_ round: Int, count: Int) throws {
         let fixture = hosts[round % 2].fixture
         let file = folder + "/users.csv"
@@ -128,7 +130,7 @@ final class SoakHosts {
         for word in ["off", "on"] { try fixture.run(["address", word, address]) }
     }
 
-    /// - Parameter isReply: from the user, or else from the team.
+    /// - Parameter isReply: from the user; otherwise from the team.
     func source(_ host: Int, isReply: Bool, messages: Int, rate: Double) -> Source {
         let (author, recipient) = isReply ? (Self.inbox, reverseAddress) : (Self.author, relayAddress)
         let header = HeaderSection(
@@ -145,7 +147,7 @@ final class SoakHosts {
                     : $0 % 10 == 0 ? "bounce+\($0)-of-the-list-of-everybody-who-ever-bought-something@app.example" : Self.author
             }, message: header.serialized + Array("\r\nThank you.\r\n".utf8))
         source.rate = rate
-        // As every sender has to expect; a goal says how many may be.
+        // Every sender must expect deferrals; a goal limits their number.
         source.deferrals = ["4"]
         return source
     }

@@ -1,4 +1,5 @@
-// A source of SMTP mail for what smtp-source cannot do: its own sender for every message, and sessions that all end at once.
+// A source of SMTP mail with functions that smtp-source lacks: a different sender for every
+// message, and sessions that all end at once.
 
 import BenchReport
 import Foundation
@@ -9,36 +10,38 @@ struct Source {
     let port: UInt16
     let sessions: Int
     let messages: Int
-    /// Of every message, in one transaction.
+    /// The recipients of every message, in one transaction.
     let recipients: [String]
     /// The reverse-path of the nth message.
     let sender: @Sendable (Int) -> String
     /// The message, lines ended by CRLF, dots stuffed, without the final dot.
     let message: [UInt8]
-    /// Whether every session waits before its final dot until all are there. As many messages as sessions then go at once.
+    /// Whether every session waits before its final dot until all are there. All messages, one for
+    /// each session, then end at once.
     var together = false
-    /// How answers to a message begin that are counted as deferred, and are no failure.
+    /// The beginnings of answers to a message that count as deferrals, and not as failures.
     var deferrals: [String] = []
-    /// Messages a second, at random moments, whatever becomes of those before; nil: each session sends again once it has ended.
+    /// Messages a second, at random moments, regardless of earlier ones. If nil, each session sends
+    /// again when it has ended.
     var rate: Double?
 
-    /// What came of it.
+    /// The result.
     struct Outcome {
         /// How many messages were deferred.
         let deferred: Int
         /// From the end of the data to the answer.
         let latencies: Latencies
-        /// Seconds that everything took.
+        /// Seconds for everything.
         let seconds: Double
     }
 
-    /// Sends everything; throws with the first answer that was not the right one.
+    /// Sends everything; throws with the first wrong answer.
     @discardableResult
     func run() throws -> Outcome {
         let deferred = Watched(0)
         let latencies = Watched(Latencies())
         let start = ContinuousClock.now
-        // When each is due.
+        // The time at which each is due.
         var due: [Duration] = []
         if let rate {
             var (time, random) = (0.0, SystemRandomNumberGenerator())
@@ -75,7 +78,7 @@ struct Source {
                         deferred.with { $0 += 1 }
                     } else if let problem {
                         failure.with { $0 = $0 ?? problem }
-                        // No one needs to wait any more for one that does not come.
+                        // No session needs to wait for one that does not come.
                         waiting.with { $0 += messages }
                     }
                 }
@@ -90,12 +93,12 @@ struct Source {
         )
     }
 
-    /// What went wrong; nil where nothing did.
+    /// The failure; nil if there is none.
     private func send(_ number: Int, _ latencies: Watched<Latencies>, beforeEnd: () -> Void) -> String? {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
         guard descriptor >= 0 else { return "no socket" }
         defer { close(descriptor) }
-        // Small commands go at once, as those of smtp-source do.
+        // Small commands are sent at once, as smtp-source does.
         var one: Int32 = 1
         setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_NODELAY, &one, socklen_t(MemoryLayout<Int32>.size))
         var address = sockaddr_in()
@@ -141,7 +144,7 @@ struct Source {
         return true
     }
 
-    /// A whole reply; Postfix never writes more than we have asked for.
+    /// A complete reply. Postfix never sends more than the reply to our command.
     private static func reply(_ descriptor: Int32) -> String? {
         var text: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: 2048)

@@ -1,5 +1,6 @@
-// Where Postern's processor time for one message goes: the engine of the milter in this process, on the installation's own store,
-// with a clock around each protocol through which the world is handed in. Nothing in the product is changed for it.
+// Postern's processor time for one message, by stage. Runs the engine of the milter in this
+// process, on the installation's own store, with a clock around each injected protocol. The product
+// is not changed for it.
 
 import Accounts
 import BenchReport
@@ -15,7 +16,7 @@ import RelayCore
 /// Adds up time by stage. One thread.
 private final class StageClock: @unchecked Sendable {
     private(set) var seconds: [String: Double] = [:]
-    /// Time of stages within the one that is being measured.
+    /// Time of stages within the measured one.
     private var nested = 0.0
 
     func measure<Value, Failure: Error>(_ stage: String, _ work: () throws(Failure) -> Value) throws(Failure) -> Value {
@@ -180,7 +181,7 @@ enum Stages {
             return try clock.measure(name) { try work() }
         }
         let parsed = Message.parse(world.message(contestant))
-        // As libmilter hands them over: name and value apart, folds as LF alone.
+        // As libmilter passes them: name and value separate, folds as LF alone.
         let transaction = RelayTransaction(
             engine: engine,
             client: SMTPClientIdentity(address: "127.0.0.1", helo: "mail.app.example", mailFrom: world.sender(contestant)),
@@ -226,7 +227,7 @@ enum Stages {
         }
     }
 
-    /// Seconds that libcrypto alone takes for a signature with RSA-2048, and for its verification.
+    /// Seconds of libcrypto alone for a signature with RSA-2048, and for its verification.
     static func rsa(rounds: Int = 400) throws -> (sign: Double, verify: Double) {
         let key = try RSAPrivateKey.generate()
         let digest = SHA256.hash(Array("bench".utf8))

@@ -1,4 +1,5 @@
-// How long the sender of a message waits for the answer to it, with decisions asked beside: at 70 % of the most that passes.
+// How long the sender of a message waits for its answer while decisions are made: at 70 % of the
+// maximum rate.
 
 import BenchReport
 import BenchStores
@@ -8,7 +9,7 @@ import PostgresHarness
 import RelayHarness
 
 struct Tail {
-    /// Decisions a second beside the mail.
+    /// Decisions a second, in addition to the mail.
     static let decisions = 500.0
     static let clientID = "com.bench.mail"
 
@@ -18,8 +19,8 @@ struct Tail {
     let messages: Int
     let sessions: Int
 
-    /// An installation in which decisions are asked for as well.
-    /// - Parameter accounts: of others, in the store.
+    /// An installation that also makes decisions.
+    /// - Parameter accounts: other accounts in the store.
     init(_ engine: Engine, messages: Int, size: Int, sessions: Int, accounts: Int) throws {
         let port = try FreePort.next()
         server =
@@ -44,7 +45,7 @@ struct Tail {
         server?.remove()
     }
 
-    /// A key that may ask.
+    /// A key that may request decisions.
     static func key(_ fixture: RelayFixture) throws -> String {
         let output = try fixture.run(["api-key", "issue", "app", "--scope", "decisions:write"])
         guard let key = output.split(whereSeparator: \.isWhitespace).first(where: { $0.hasPrefix("pk_") }) else {
@@ -53,7 +54,7 @@ struct Tail {
         return String(key)
     }
 
-    /// A question about anna.
+    /// A decision request about anna.
     static func question(_ fixture: RelayFixture) throws -> String {
         let account = try JSONSerialization.jsonObject(
             with: Data(fixture.run(["account", "show", "app", "anna", "--json"]).utf8))
@@ -61,9 +62,9 @@ struct Tail {
         return #"{"event":"sign_in","client_id":"\#(clientID)","sub":"\#(sub)"}"#
     }
 
-    /// What came out for a filter.
+    /// The results for a filter.
     struct Figures {
-        /// Messages a second, as fast as it takes them.
+        /// The maximum of messages a second.
         let most: Double
         /// At 70 % of that, round by round.
         let mail: [Latencies]
@@ -74,7 +75,7 @@ struct Tail {
 
     /// - Parameters:
     ///   - verp: whether each message has its own envelope sender.
-    ///   - most: messages a second that stand for the most; nil to find out.
+    ///   - most: the assumed maximum of messages a second; nil to measure it.
     func measure(_ contestant: FilterUnderTest, verp: Bool, most: Double? = nil) throws -> Figures {
         _ = try source(contestant, verp: verp, messages: min(messages, 200)).run()
         let most = try most ?? Double(messages) / source(contestant, verp: verp, messages: messages).run().seconds

@@ -4,32 +4,32 @@ import BenchReport
 import Foundation
 import PostfixHarness
 
-/// What one run of one filter took.
+/// The cost of one run of one filter.
 struct Run {
-    /// Messages that Postfix took per second of wall time.
+    /// Messages that Postfix accepted per second of wall time.
     let rate: Double
     /// Seconds of processor time a message: of the filter, and of everything (filter, Postfix, source and sink).
     let filter: Double
     let all: Double
 }
 
-/// Who the envelope senders of a run are.
+/// The envelope senders of a run.
 enum EnvelopeSenders: String, CaseIterable {
     /// One that fits a return path.
     case one = "one sender"
-    /// Another one for each message, too long for a return path.
+    /// A different one for each message, too long for a return path.
     case verp = "a sender for each message"
     /// A few, too long for a return path, so that each is stored once.
     case known = "known long senders"
 
-    /// What the names of results end with, and by what `--skip` leaves it out.
+    /// The suffix of the names of results; `--skip` uses it to leave them out.
     var suffix: String { self == .one ? "" : self == .verp ? ".verp" : ".known" }
     var part: Options.Part { self == .one ? .rate : self == .verp ? .verp : .known }
 
-    /// Known ones of an account.
+    /// The number of known senders of an account.
     private static let few = 10
 
-    /// The nth one; nil where smtp-source has it.
+    /// The nth sender; nil if smtp-source provides it.
     func sender(_ domain: String) -> (@Sendable (Int) -> String)? {
         switch self {
         case .one: nil
@@ -48,10 +48,10 @@ struct Throughput {
     /// Runs the filters in turn, `rounds` times.
     func run(_ contestants: [FilterUnderTest], senders: EnvelopeSenders) throws -> [FilterUnderTest: [Run]] {
         var runs: [FilterUnderTest: [Run]] = [:]
-        // One small round before, that no one counts: processes start, caches fill.
+        // One small round before, which does not count: processes start, caches fill.
         for contestant in contestants { _ = try run(contestant, messages: min(messages, 100), senders: senders) }
         for round in 0..<rounds {
-            // Now from the front, now from the back, so that no one always comes after the same neighbour.
+            // In alternating order, so that no filter always follows the same one.
             for contestant in round % 2 == 0 ? contestants : contestants.reversed() {
                 runs[contestant, default: []].append(try run(contestant, messages: messages, senders: senders))
             }
@@ -90,12 +90,13 @@ struct Throughput {
         let wall = Clock.wall() - before.wall
         try world.waitUntilDelivered()
         let filter = filters.map(Clock.process).reduce(0, +) - before.filter
-        // Our own source is part of everything; our reading of logs is not worth dividing from it.
+        // Our own source is part of everything. Our reading of logs is too small to separate.
         let all = Clock.descendants() - before.all + (sender == nil ? 0 : Clock.process(getpid()) - before.own)
         return Run(rate: Double(messages) / wall, filter: filter / Double(messages), all: all / Double(messages))
     }
 
-    /// Adds a filter's results, with its ratio to another: the median of the ratios of rounds side by side.
+    /// Adds a filter's results, with its ratio to another: the median of the ratios of adjacent
+    /// rounds.
     static func add(_ runs: [FilterUnderTest: [Run]], suffix: String, to report: inout BenchReport) {
         for contestant in FilterUnderTest.allCases {
             guard let own = runs[contestant] else { continue }
@@ -118,7 +119,8 @@ struct Throughput {
         }
     }
 
-    /// One filter's rate by another's in each round, and the same of the processor time of everything.
+    /// One filter's rate divided by another's in each round, and the same for the processor time of
+    /// everything.
     static func ratios(
         _ runs: [FilterUnderTest: [Run]], _ one: FilterUnderTest, _ other: FilterUnderTest
     ) -> (rate: [Double], cpu: [Double])? {

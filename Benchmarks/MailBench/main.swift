@@ -1,4 +1,5 @@
-// Mail through Postfix and Postern beside other filters: rates, processor time by stage, memory. See docs/PERFORMANCE.md.
+// Mail through Postfix and Postern compared with other filters: rates, processor time by stage,
+// memory. See docs/PERFORMANCE.md.
 
 import ArgumentParser
 import BenchReport
@@ -14,14 +15,14 @@ struct Options: ParsableCommand {
         abstract: "Measure mail through Postfix and Postern beside other filters: rates, processor time by stage, memory.",
         discussion: "With --soak or --hours nothing else is measured.")
 
-    /// What --skip leaves out.
+    /// The parts that --skip leaves out.
     enum Part: String, CaseIterable, ExpressibleByArgument {
         case rate, verp, known, stages, tail, memory
         case fanOut = "fan-out"
     }
 
     @Option(help: "Filters that are measured, divided by commas; all without it.") var only: CommaSeparated<FilterUnderTest>?
-    @Option(help: "What is left out, divided by commas.") var skip: CommaSeparated<Part> = []
+    @Option(help: "Parts to leave out, divided by commas.") var skip: CommaSeparated<Part> = []
     @Option(help: "Messages of a round.") var messages = 1000
     @Option(help: "Rounds for rates and fan-out.") var rounds = 5
     @Option(help: "Sessions at the same time.") var sessions = 20
@@ -44,7 +45,7 @@ struct Options: ParsableCommand {
     @Option(help: ArgumentHelp("With --hours: where a plot is written, as SVG.", valueName: "file")) var plot: String?
     @Option(help: ArgumentHelp("With --hours: where the figures of all rounds are written, as JSON.", valueName: "file"))
     var samples: String?
-    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+    @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 
     func validate() throws {
         try requirePositive([
@@ -77,7 +78,8 @@ var report = BenchReport()
         engine, messages: options.tailMessages, size: options.size, sessions: options.sessions, accounts: accounts)
     defer { tail.end() }
     var ofForward: Double?
-    // A filter that does nothing, as many messages a second as Postern: what is Postfix's own, and the machine's.
+    // A filter that does nothing, with as many messages a second as Postern: the share of Postfix,
+    // and of the machine.
     for (contestant, verp) in [(FilterUnderTest.forward, false), (.noop, false), (.forward, true), (.reply, false)] {
         let figures = try tail.measure(contestant, verp: verp, most: contestant == .noop ? ofForward : nil)
         if ofForward == nil { ofForward = figures.most }
@@ -138,18 +140,19 @@ var report = BenchReport()
     if !options.skip.values.contains(.stages) { try Stages.measure(world, messages: options.stageMessages, into: &report) }
 }
 
-/// MiB that forwarding may take: the 64 MB.
+/// MiB that forwarding may use: the 64 MB of the requirement.
 let forwardingLimit = 64.0
 
 @MainActor func runMemory() throws {
     let (counts, replyMemory) = (options.memorySessions.values, options.replyMemory)
     for contestant in [FilterUnderTest.forward, .reply] where contestants.contains(contestant) {
-        // Its own process: what the other kind leaves behind would count as there before.
+        // In its own process: memory left by the other kind would otherwise count as present
+        // before.
         let world = try MailFixture(
             [contestant], size: options.memorySize, sessions: counts.max() ?? 1,
             settings: ["limits.reply_memory": "\(replyMemory)"])
         defer { world.stop() }
-        // Until it has let go of what only starting needs.
+        // Until the memory of the start is released.
         sleep(5)
         var idle: Double?
         for count in counts {
@@ -166,7 +169,7 @@ let forwardingLimit = 64.0
                 report.goal("MiB with 200 sessions of 1 MB forwarding", memory.peak, forwardingLimit, atMost: true)
             case .reply:
                 report.add(BenchResult(name + ".deferred", Double(memory.deferred), "messages"))
-                // Both rounds together; each that did not fit has a connection all the same.
+                // Both rounds together. Each message that did not fit still has a connection.
                 report.goal(
                     "MiB beyond those of the idle process with \(count) sessions of 1 MB replying", memory.peak - (idle ?? 0),
                     Double(replyMemory) / 1_048_576 + 0.2 * Double(memory.deferred) / 2, atMost: true)

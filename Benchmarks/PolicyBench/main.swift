@@ -1,5 +1,6 @@
-// Decisions per second of the default policy on one core: compact, answered in full, with trace, and beside the same
-// policy written by hand. Also holds the guarantees on 1,000,000 generated inputs.
+// Decisions per second of the default policy on one core: compact, answered in full, with trace,
+// and compared with the same policy written by hand. Also checks the guarantees on 1,000,000
+// generated inputs.
 
 import ArgumentParser
 import BenchReport
@@ -9,7 +10,8 @@ import RiskPolicy
 
 /// Goals, a second and core.
 enum Goal {
-    /// Answers, with a trace or without: so the policy takes a fortieth of what a decision over HTTP takes (DecisionBench).
+    /// Answers, with a trace or without. At this rate the policy takes a fortieth of a decision
+    /// over HTTP (DecisionBench).
     static let decisions = 200_000.0
     /// Look-ups in a list of a million ranges.
     static let lookups = 1_000_000.0
@@ -20,7 +22,7 @@ struct Options: ParsableCommand {
         commandName: "PolicyBench", abstract: "Measure decisions of a policy on one core, beside the default policy by hand.")
 
     @Argument(help: ArgumentHelp("The policy; the default one without it.", valueName: "policy.yaml")) var policy: String?
-    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+    @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 }
 
 let options = Options.parseOrExit()
@@ -32,7 +34,7 @@ func fail(_ message: String) -> Never {
     exit(1)
 }
 
-/// Seconds that this process has spent on a processor: what others do on the machine does not count.
+/// Seconds that this process has used a processor. Other work on the machine does not count.
 func processorSeconds() -> Double {
     var time = timespec()
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
@@ -76,11 +78,11 @@ let inputs = (0..<distinctInputs).map { number in
     input.isHistoryUnavailable = false
     return input
 }
-// Only the default policy is written by hand too.
+// Only the default policy also exists written by hand.
 let isDefault = options.policy == nil
 let signalsByHand = isDefault ? inputs.map { HandWrittenSignals(policy, $0) } : []
 
-// Both must give the same answers, or the comparison is worth nothing.
+// Both must give the same answers, or the comparison is useless.
 let allowed = inputs.count { policy.decide($0).decision == .allow }
 for (input, signals) in zip(inputs, signalsByHand) {
     let answer = policy.answer(policy.decide(input))
@@ -103,7 +105,8 @@ let compact = rate("decide", passes: 20) {
     for input in inputs { sum &+= Int(policy.decide(input).challenges) }
     return sum
 }
-// A full answer: decision, every challenge, every reason code, waived, missing and errors, each touched.
+// A full answer: decision, every challenge, every reason code, waived, missing and errors, each
+// read.
 let full = rate("decide, every part of the answer", passes: 20) {
     var sum = 0
     for input in inputs {
@@ -200,6 +203,6 @@ for (name, rates) in [("answers", full), ("traces", traced), ("lookups", lookups
 report.goal("policy: full answers a second on one core", full, Goal.decisions, atMost: false)
 report.goal("policy: traces a second on one core", traced, Goal.decisions, atMost: false)
 report.goal("policy: look-ups a second in a million ranges on one core", lookups, Goal.lookups, atMost: false)
-// Goals are those of the default policy.
+// The goals are those of the default policy.
 if isDefault { try report.write() }
 exit(options.check && !report.missed.isEmpty ? 1 : 0)

@@ -1,4 +1,4 @@
-// The public messages, where they are there.
+// The public messages, if they exist.
 
 import Foundation
 import InternetMessage
@@ -9,7 +9,7 @@ enum BenchCorpus {
         ?? URL(fileURLWithPath: FileManager.default.currentDirectoryPath).appendingPathComponent("../shared/conformance")
         .standardizedFileURL
 
-    /// Every file of a folder with line ends as Postfix hands them over.
+    /// Every file of a folder, with the line ends that Postfix passes on.
     static func messages(_ folder: String) -> [(name: String, bytes: [UInt8])] {
         let base = root.appendingPathComponent(folder)
         guard let files = FileManager.default.enumerator(at: base, includingPropertiesForKeys: [.isRegularFileKey]) else {
@@ -28,7 +28,7 @@ enum BenchCorpus {
     private static let calendar = Array(
         "Subject: Accepted\r\nMIME-Version: 1.0\r\nContent-Type: text/calendar; method=REPLY\r\n\r\n".utf8)
 
-    /// A header section as the user's server hands it in.
+    /// A header section as the user's server sends it.
     static func header(_ header: HeaderSection, author: String, recipient: String) -> HeaderSection {
         let dropped: Set<String> = ["from", "sender", "reply-to"]
         return HeaderSection(

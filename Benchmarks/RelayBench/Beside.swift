@@ -1,12 +1,12 @@
-// How long small replies take while the worst messages are in work.
+// The duration of small replies while the worst messages are in work.
 
 import Foundation
 import HostileMail
 import InternetMessage
 import Synchronization
 
-/// Seconds that the slowest of many replies of 4 kB took while four bombs of 19 MB were rewritten or waited for it, with the
-/// memory that is the default; nil where nothing could be measured.
+/// Seconds of the slowest of many replies of 4 kB, with the default memory. At the same time four
+/// bombs of 19 MB are rewritten or wait for their rewriting. Nil if nothing could be measured.
 func slowestBesideBombs() -> Double? {
     guard let world = RelayBenchFixture(replyMemory: 256_000_000),
         let bomb = Hostile.bombs.filter({ $0.name.contains("19000 kB") }).first

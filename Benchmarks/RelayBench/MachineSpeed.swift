@@ -1,5 +1,5 @@
-// How fast the machine is just now: a fixed piece of work, timed beside each message, so that a bound counts work and not the
-// machine.
+// The current speed of the machine: a fixed piece of work, timed next to each message, so that a
+// bound counts work and not the machine.
 
 import Foundation
 
@@ -10,16 +10,16 @@ func cpuSeconds() -> Double {
 }
 
 enum MachineSpeed {
-    /// What the work takes on the machine that the bounds are for (AMD EPYC, virtual), in milliseconds.
+    /// Milliseconds of that work on the machine for which the bounds are made (AMD EPYC, virtual).
     private static let standard = 4.45
     private static let octets = (0..<4_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
 
-    /// FNV-1a: one octet after another, nothing that a processor does side by side.
+    /// FNV-1a: one octet after another, so that a processor cannot do parts in parallel.
     @inline(never) private static func work() -> UInt64 {
         octets.withUnsafeBufferPointer { $0.reduce(0xCBF2_9CE4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 } }
     }
 
-    /// How many times as long as there something takes here and now.
+    /// The factor by which work takes longer here and now than on that machine.
     static func factor() -> Double {
         let start = cpuSeconds()
         guard work() != 0 else { return 1 }

@@ -1,12 +1,12 @@
-// How much memory a reply takes while it is rewritten, by the most resident memory of this process.
+// The memory of a reply during its rewriting, by the maximum resident memory of this process.
 
 import Foundation
 import HostileMail
 import InternetMessage
 
-/// Plays the messages made to be slow, in two sizes, and prints the octets that a reply takes for each of its own, the held body
-/// among them, beside what it takes whatever its size. With MALLOC_MMAP_THRESHOLD_=60000 in the environment, memory is given back
-/// as in the service.
+/// Plays the messages made to be slow, in two sizes. Prints the octets that a reply needs for each
+/// of its own, including the body in memory, and the octets that any reply needs. With
+/// MALLOC_MMAP_THRESHOLD_=60000 in the environment, memory is released as in the service.
 func measureMemory(_ world: RelayBenchFixture, isWanted: (String) -> Bool) {
     let sizes = [2_000_000, 8_000_000]
     for index in Hostile.all(size: 1_000, reverse: world.reverse).indices {
@@ -31,7 +31,7 @@ func measureMemory(_ world: RelayBenchFixture, isWanted: (String) -> Bool) {
     }
 }
 
-/// Octets by which the most resident memory during some work exceeds that before it.
+/// Octets by which the maximum resident memory during some work exceeds that before it.
 private func peak(_ work: () -> Void) -> Int {
     func status(_ field: String) -> Int {
         let text = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""

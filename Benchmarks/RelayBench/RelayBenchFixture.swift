@@ -1,11 +1,11 @@
-// One installation in memory: the bench measures the relay, not a disk.
+// One installation in memory, as the benchmark measures the relay and not a disk.
 
 import InternetMessage
 import MailAuth
 import MailTesting
 import RelayCore
 
-/// A directory of one account. Nothing is remembered.
+/// A directory of one account. Nothing is stored.
 struct BenchDirectory: RelayDirectory, ForgetfulRecords {
     let account: RelayAccount
 
@@ -16,7 +16,8 @@ struct BenchDirectory: RelayDirectory, ForgetfulRecords {
     func recordAnswer(to token: AnswerToken, author: AddrSpec) throws(DirectoryFailure) -> AnswerRecord { .notTheInbox }
 }
 
-/// anna, with an inbox at a domain of her own and one at Gmail, whose dots do not count: the dearer of the two to look for.
+/// anna, with an inbox at a domain of her own and one at Gmail, which ignores dots and so is more
+/// costly to search for.
 struct RelayBenchFixture: Sendable {
     static let now: Int64 = 1_790_000_000
     static let inbox = "anna.bergstroem@home.example"
@@ -25,7 +26,7 @@ struct RelayBenchFixture: Sendable {
     let reverse: String
     let bounce: String
 
-    /// - Parameter replyMemory: octets that replies may take together.
+    /// - Parameter replyMemory: octets that replies may use together.
     init?(replyMemory: Int = 1 << 30) {
         guard let number = AccountNumber(1), let inbox = AddrSpec(envelope: Self.inbox),
             let second = AddrSpec(envelope: "annabergstroem81@gmail.com"),
@@ -55,7 +56,8 @@ struct RelayBenchFixture: Sendable {
             ).localPart + "@relay.example"
     }
 
-    /// Plays a transaction as the milter does, body in chunks of 65,535 octets. Gives the outcome as one word.
+    /// Plays a transaction as the milter does, with the body in chunks of 65,535 octets. Returns
+    /// the outcome as one word.
     func play(from sender: String, to recipient: String, header: HeaderSection, body: [UInt8]) -> String {
         let transaction = RelayTransaction(
             engine: engine, client: SMTPClientIdentity(address: "192.0.2.9", helo: "annas-laptop.home.example", mailFrom: sender),

@@ -1,7 +1,8 @@
-// How long the relay takes for a message: the public corpora as replies and reports, and messages made to be slow.
+// How long the relay takes for a message: the public corpora as replies and reports, and messages
+// made to be slow.
 //
-// The bound is 50 ms for a message or 100 ms for each megabyte, whichever is larger, on a machine of one speed: each message is
-// timed beside a fixed piece of work, and counted in it.
+// The bound is 50 ms for a message or 100 ms for each megabyte, whichever is larger, on a machine
+// of one speed: each message is timed next to a fixed piece of work, and measured in its units.
 
 import ArgumentParser
 import BenchReport
@@ -24,12 +25,12 @@ struct Options: ParsableCommand {
 private struct Measurement {
     let name: String
     let octets: Int
-    /// The least of the runs, as on the machine that the bound is for.
+    /// The minimum of the runs, converted to the machine for which the bound is made.
     let milliseconds: Double
     let outcome: String
 
     var megabytes: Double { Double(octets) / 1_000_000 }
-    /// Part of the time that the message may take; over 1 is too slow.
+    /// Part of the allowed time; over 1 is too slow.
     var ratio: Double { milliseconds / max(50, 100 * megabytes) }
 
     var line: String {
@@ -62,7 +63,7 @@ private let options = Options.parseOrExit()
 guard let world = RelayBenchFixture() else { fatalError("no world") }
 private func isWanted(_ name: String) -> Bool { options.words.isEmpty || options.words.contains { name.contains($0) } }
 private var over = 0
-/// The slowest message of each kind: part of the time that it may take.
+/// The slowest message of each kind, as part of the allowed time.
 private var slowest: [String: Double] = [:]
 
 @MainActor private func show(_ kind: String, _ title: String, _ all: [Measurement], showing count: Int) {
@@ -128,7 +129,7 @@ for (kind, ratio) in slowest.sorted(by: { $0.key < $1.key }) {
     report.goal("relay: slowest \(kind), part of 50 ms or 100 ms/MB", ratio, 1, atMost: true)
 }
 guard !report.goals.isEmpty else { fatal("nothing was measured: no message has one of these words in its name") }
-// A part of them says nothing about the worst of all.
+// A part of the messages does not show the worst of all.
 if options.words.isEmpty { try report.write() }
 print(over == 0 ? "every message within 50 ms or 100 ms/MB" : "\(over) messages over 50 ms and 100 ms/MB")
 exit(options.check && over > 0 ? 1 : 0)

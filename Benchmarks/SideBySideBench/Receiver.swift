@@ -12,7 +12,7 @@ final class Receiver: Sendable {
     /// Requests answered so far.
     var arrived: Int { answered.count.load(ordering: .relaxed) }
 
-    /// - Parameter hears: gets each body, on the receiver's thread; nil: bodies are passed over.
+    /// - Parameter hears: gets each body, on the receiver's thread; if nil, bodies are ignored.
     init(hears: (@Sendable ([UInt8]) -> Void)? = nil) async throws {
         let answered = Counter()
         self.answered = answered

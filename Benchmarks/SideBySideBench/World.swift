@@ -1,4 +1,4 @@
-// A PostgreSQL of its own with one team and its users, filled with set-wise SQL.
+// A private PostgreSQL with one team and its users, filled with set-wise SQL.
 
 import Database
 import Accounts
@@ -12,7 +12,7 @@ struct BenchFailure: Error, CustomStringConvertible { let description: String }
 
 func seconds(_ duration: Duration) -> Double { duration / .seconds(1) }
 
-/// Runs each on a thread of its own until all have ended; throws the first error.
+/// Runs each on its own thread until all have ended; throws the first error.
 func together(_ bodies: [@Sendable () throws -> Void]) async throws {
     try await withThrowingTaskGroup(of: Void.self) { group in
         for body in bodies {
@@ -62,7 +62,7 @@ final class World: Sendable {
             SELECT id, 1, 'old' || id, 'relay.example', 1 FROM accounts
             """,
         ] {
-            // As many as there are: longer than a statement on the path of mail may take.
+            // This may take longer than a statement in mail handling is allowed to.
             try server.psql("SET search_path TO bench; " + statement)
         }
         try server.psql("SET search_path TO bench; ANALYZE")

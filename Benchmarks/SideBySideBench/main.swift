@@ -1,5 +1,5 @@
-// What goes on side by side on one PostgreSQL: deliveries beside changes, a move of an app beside sign-ups, an import, a full
-// server.
+// Work at the same time on one PostgreSQL: deliveries and changes, a transfer of an app and
+// sign-ups, an import, a full server.
 
 import Database
 import Accounts
@@ -20,16 +20,16 @@ import Synchronization
 
 struct Options: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "SideBySideBench", abstract: "Measure what goes on side by side on one PostgreSQL.")
+        commandName: "SideBySideBench", abstract: "Measure tasks that run at the same time on one PostgreSQL.")
 
     enum Part: String, CaseIterable, ExpressibleByArgument { case `import`, deliver, tail, transfer, full }
 
-    @Option(help: "What is measured, divided by commas; all without it.") var only: CommaSeparated<Part>?
+    @Option(help: "Parts to measure, divided by commas; without it, all.") var only: CommaSeparated<Part>?
     @Option(help: "Events that are delivered, and users who have them.") var events = 20_000
     @Option(help: "Consents that are moved.") var consents = 200_000
     @Option(help: "Rows that are imported.") var rows = 20_000
     @Option(help: "Clients of the full server.") var clients = 48
-    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+    @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 
     func validate() throws {
         try requirePositive(["events": events, "consents": consents, "rows": rows, "clients": clients])
@@ -52,7 +52,7 @@ struct Loopback: DNSResolver {
 
 @MainActor func importRows(_ world: World, _ count: Int) throws {
     let start = ContinuousClock.now
-    // As many as `Importer` takes at a time.
+    // The number that `Importer` reads at a time.
     let batch = 2 * BulkStatements.largest
     for first in stride(from: 0, to: count, by: batch) {
         let rows = (first..<min(first + batch, count)).map { number in
@@ -76,7 +76,8 @@ struct Loopback: DNSResolver {
 
 // MARK: Deliveries
 
-/// Switches forwarding of users by turns, from several threads, until told to stop; how many changes a second.
+/// Switches forwarding of users in turn, from several threads, until the end; returns the changes a
+/// second.
 func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @Sendable () -> Bool) async throws -> Double {
     let count = Mutex(0)
     let start = ContinuousClock.now
@@ -86,7 +87,7 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
             {
                 var round = 0
                 while !isOver() {
-                    // Each thread has users of its own, as people do.
+                    // Each thread has its own users, as people change only their own settings.
                     let mine = stride(from: thread, to: users, by: threads).map { $0 }
                     for user in mine where !isOver() {
                         try world.store.addresses.setForwarding(addresses[user], on: round % 2 == 1, World.change)
@@ -119,7 +120,7 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
         await delivery.deliverDue()
         try await Task.sleep(for: .milliseconds(50))
     }
-    // Alone.
+    // Deliveries alone.
     try world.post(count, endpoint: endpoint.number)
     let start = ContinuousClock.now
     await delivery.deliverDue()
@@ -127,18 +128,18 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
     guard try world.store.outbox.backlog().events == 0 else { throw BenchFailure(description: "not everything was delivered") }
     report.add(BenchResult("deliver", rate, "events/s"))
     report.goal("deliveries a second", rate, 2_000, atMost: false)
-    // Changes alone; what they post is delivered later.
+    // Changes alone; their events are delivered later.
     let users = min(1_000, options.rows)
     let end = ContinuousClock.now + .seconds(5)
     let alone = try await changes(world, users: users, threads: 4) { .now > end }
     await delivery.deliverDue()
-    // And both.
+    // Both together.
     try world.post(count, endpoint: endpoint.number)
     let isOver = Mutex(false)
     let before = world.database.repetitions
     async let beside = changes(world, users: users, threads: 4) { isOver.withLock { $0 } }
     let second = ContinuousClock.now
-    // For as many deliveries as were measured alone, those of changes among them.
+    // Until the number of deliveries measured alone, including those of changes.
     let arrived = receiver.arrived
     let done = Task { @Sendable in await delivery.deliverDue() }
     while receiver.arrived - arrived < count { try await Task.sleep(for: .milliseconds(10)) }
@@ -158,7 +159,7 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
     await threads.stop()
 }
 
-/// From a change to the arrival of its event, at a rate that leaves room.
+/// The time from a change to the arrival of its event, at a moderate rate.
 @MainActor func deliverTail(_ world: World, _ count: Int, perSecond: Int) async throws {
     let changed = Mutex<[String: ContinuousClock.Instant]>([:])
     let latencies = Mutex(Latencies())
@@ -187,7 +188,7 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
         try await EventDeliveryService(delivery: delivery, poster: poster, threads: threads, logger: logger).run()
     }
     let addresses = try (0..<count).map { try world.store.addresses.addresses(team: "juice", user: "u\($0)")[0] }
-    // Until the lease is taken.
+    // Wait until the delivery has the lease.
     while delivery.lease == nil { try await Task.sleep(for: .milliseconds(50)) }
     let store = world.store
     try await together([
@@ -250,7 +251,7 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
             {
                 defer { isOver.withLock { $0 = true } }
                 let start = ContinuousClock.now
-                // As the command does: a quarter of the time is for others.
+                // As in the command: a quarter of the time is left for others.
                 try store.transfers.complete(app: "com.juice", World.change) { _, took in
                     Thread.sleep(forTimeInterval: seconds(took / 4))
                 }
@@ -267,7 +268,7 @@ func changes(_ world: World, users: Int, threads: Int, until isOver: @escaping @
 
 // MARK: A full server
 
-/// Clients of one process that has some of its connections and gets no further ones.
+/// Clients of one process that has some of its connections and gets no more.
 @MainActor func full(_ clients: Int) async throws {
     guard let binaries = PostgresServer.installed else { throw BenchFailure(description: "PostgreSQL is not installed") }
     let server = try PostgresServer(binaries: binaries)

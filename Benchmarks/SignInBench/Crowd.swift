@@ -1,4 +1,4 @@
-// Browsers that sign in at a rate, and how long it took them.
+// Browsers that sign in at a rate, and their durations.
 
 import AsyncHTTPClient
 import BenchReport
@@ -11,10 +11,10 @@ import Synchronization
 
 struct Measured: Sendable {
     var rate = 0.0
-    /// Of whole sign-ins, and of their requests.
+    /// Durations of complete sign-ins, and of their requests.
     var wholes = Latencies()
     var requests = Latencies()
-    /// The first that went wrong.
+    /// The first failure.
     var failure: String?
 
     func line(_ asked: Int) -> String {
@@ -22,7 +22,7 @@ struct Measured: Sendable {
     }
 }
 
-/// Everyone has a passkey and a browser of their own, which comes from a network of its own.
+/// Each user has a passkey and a browser, and each browser its own network.
 final class Crowd: Sendable {
     private let place: SignInPlace
     private let client: HTTPClient
@@ -33,7 +33,7 @@ final class Crowd: Sendable {
         self.client = client
     }
 
-    /// Sign-ins that begin at fixed times, whether those before have ended or not.
+    /// Sign-ins that begin at fixed times, even if earlier ones have not ended.
     func signIn(perSecond rate: Int, seconds: Int) async -> Measured {
         let start = ContinuousClock.now
         var measured = Measured()
@@ -45,7 +45,7 @@ final class Crowd: Sendable {
         return measured
     }
 
-    /// Looks at the users' page by so many who have signed in, at fixed times.
+    /// Opens the users' page at fixed times, for this number of signed-in users.
     func look(perSecond rate: Int, seconds: Int, visitors: Int) async -> Measured {
         var measured = Measured()
         var signedIn: [Visit] = []
@@ -103,7 +103,7 @@ struct Visit {
         cookies["__Host-postern-known"] = place.known[number % place.known.count]
     }
 
-    /// What each request took.
+    /// The duration of each request.
     mutating func signIn() async throws -> [Duration] {
         times = []
         let user = number % place.authenticators.count
@@ -120,7 +120,7 @@ struct Visit {
             throw VisitError(description: "no challenge: \(page.prefix(300))")
         }
         var authenticator = place.authenticators[user]
-        // Later than the one before.
+        // Later than the sign-in before.
         authenticator.signCount = UInt32(number + 1)
         authenticator.clientData = TestAuthenticator.clientData(.get, challenge: Base64URL.decode(challenge.utf8) ?? [])
         let signedIn = try await location(
@@ -151,7 +151,7 @@ struct Visit {
         return times
     }
 
-    /// The page of the user's addresses, once signed in.
+    /// The page of the user's addresses, after sign-in.
     mutating func look() async throws -> Duration {
         times = []
         let answer = try await ask(.GET, "/me")
@@ -178,7 +178,7 @@ struct Visit {
         if !cookies.isEmpty {
             request.headers.add(name: "Cookie", value: cookies.map { "\($0.key)=\($0.value)" }.joined(separator: "; "))
         }
-        // A network for each browser: limits are for each network.
+        // A separate network for each browser, as limits are for each network.
         let address = UInt32(truncatingIfNeeded: number) &* 2_654_435_761
         request.headers.add(
             name: "X-Forwarded-For",
@@ -200,7 +200,7 @@ struct Visit {
 }
 
 extension String {
-    /// What is between two texts, the first time.
+    /// The text between two texts, at the first occurrence.
     func between(_ start: String, _ end: String) -> String? {
         guard let from = firstRange(of: start)?.upperBound else { return nil }
         let rest = self[from...]

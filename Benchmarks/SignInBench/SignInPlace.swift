@@ -1,4 +1,5 @@
-// The service under the benchmark: the page and the provider over a store of its own, and users with passkeys.
+// The service under the benchmark: the page and the provider over a private store, and users with
+// passkeys.
 
 import API
 import Accounts
@@ -25,12 +26,13 @@ final class SignInPlace: Sendable {
     /// By the number of the user.
     let authenticators: [TestAuthenticator]
     let handles: [[UInt8]]
-    /// What their browsers kept of an earlier sign-in: no one is told of a new browser.
+    /// The data that their browsers kept of an earlier sign-in, so that no notice of a new browser
+    /// is sent.
     let known: [String]
     private let place: BenchDatabase
     private let server: Task<Void, any Error>
 
-    /// - Parameter accounts: of others, in the store beside theirs.
+    /// - Parameter accounts: other accounts in the store.
     init(_ engine: Engine, users: Int, accounts: Int) async throws {
         let clock: @Sendable () -> Int64 = { Int64(Date().timeIntervalSince1970) }
         guard let ring = KeyRing(random: (0..<96).map { UInt8($0) }),
@@ -67,7 +69,7 @@ final class SignInPlace: Sendable {
         var logger = Logger(label: "bench")
         logger.logLevel = .error
         let pool = BlockingPool(.requests)
-        // Nothing is mailed: whoever comes has a passkey, and a browser that is known.
+        // No mail is sent: every user has a passkey, and a known browser.
         let mailer = InboxMailer(
             settings: MailerSettings(
                 from: AddrSpec(localPart: "postmaster", domain: "relay.example"), service: "Bench", relayDomain: "relay.example",

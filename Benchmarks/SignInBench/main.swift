@@ -1,6 +1,7 @@
-// Whole sign-ins on the built-in page, by passkeys: at 200 a second whether they keep up, and at half of
-// that how long one takes. Each is eight requests of a browser with cookies and of the app's backend, from /auth/authorize to
-// the identity token; then the users' page. Browsers, authenticators and the service share this machine's cores.
+// Complete sign-ins on the built-in page, with passkeys: whether 200 a second are possible, and the
+// duration of one at half of that rate. Each is eight requests of a browser with cookies and of the
+// app's backend, from /auth/authorize to the identity token; then the users' page. Browsers,
+// authenticators and the service share this machine's cores.
 
 import ArgumentParser
 import AsyncHTTPClient
@@ -22,7 +23,7 @@ struct Options: ParsableCommand {
     @Option(help: "Seconds of each measurement.") var seconds = 20
     @Option(help: "Engine of the store.") var engine = Engine.sqlite
     @Option(help: "Accounts of others, in the store beside those who sign in.") var accounts = 0
-    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+    @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 
     func validate() throws {
         try requirePositive(["users": users, "seconds": seconds])
@@ -38,7 +39,7 @@ let size = accounts > 0 ? ".\(engine.rawValue).\(accounts)" : ".\(engine.rawValu
 print("\(users) users with passkeys are being made…")
 let place = try await SignInPlace(engine, users: users, accounts: accounts)
 var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow, timeout: .init(read: .seconds(30)))
-// Browsers do not wait for each other: with the default of eight connections, these would.
+// Browsers do not wait for each other, but with the default of eight connections these would.
 configuration.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 256
 let client = HTTPClient(eventLoopGroup: MultiThreadedEventLoopGroup.singleton, configuration: configuration)
 let crowd = Crowd(place, client)

@@ -1,4 +1,4 @@
-// A store of one size on one engine: filled, or found as an earlier run left it.
+// A store of one size on one engine: filled, or taken from an earlier run.
 
 import Database
 import Accounts
@@ -20,30 +20,30 @@ func seconds(_ clock: clockid_t) -> Double {
 
 struct BenchFailure: Error, CustomStringConvertible { let description: String }
 
-/// What a look-up took, µs each.
+/// The cost of a look-up, in µs each.
 struct LookUpTime {
     var wall: Double
-    /// Processor time of the thread that asks.
+    /// Processor time of the calling thread.
     var cpu: Double
-    /// Processor time of PostgreSQL's process for the connection; 0 for SQLite, which has none.
+    /// Processor time of PostgreSQL's process for the connection; 0 for SQLite.
     var server: Double
 }
 
 final class SizedStore {
     let count: Int
     private let folder: String
-    /// What is removed at the end.
+    /// The folder that is removed at the end.
     private let temporary: String?
     private let store: Store
     private let server: PostgresServer?
-    /// The database for `postern serve`, where the configuration does not say it.
+    /// The database for `postern serve`, if the configuration does not contain it.
     private let url: String?
-    /// The numbers that are looked up, in the order in which they are.
+    /// The numbers that are looked up, in order.
     private let chosen: [Int]
 
     /// - Parameters:
     ///   - kept: folder in which stores stay for the next run; nil for a temporary one.
-    ///   - lookups: how many addresses are looked up in a pass.
+    ///   - lookups: the number of addresses that are looked up in a pass.
     init(_ engine: Engine, _ count: Int, kept: String?, lookups: Int) throws {
         self.count = count
         let home = kept ?? NSTemporaryDirectory() + "postern-storebench-" + UUID().uuidString.prefix(8).lowercased()
@@ -65,8 +65,8 @@ final class SizedStore {
             database = try settings.database.open()
         case .postgres:
             guard let binaries = PostgresServer.installed else { throw BenchFailure(description: "PostgreSQL is not installed") }
-            // Beside the installation's folder, which no one else may enter. Memory as the manual advises for its own machine,
-            // an eighth of what this one has.
+            // Next to the installation's folder, which no other user may enter. Memory as the
+            // manual advises for a dedicated machine, for an eighth of this one's memory.
             let server = try PostgresServer(
                 binaries: binaries, data: folder + ".data",
                 settings: ["shared_buffers=2GB", "max_wal_size=8GB", "maintenance_work_mem=1GB"])
@@ -80,7 +80,7 @@ final class SizedStore {
         let migrated = try Migrator().migrate(database, now: Seeding.now)
         let took = seconds(CLOCK_MONOTONIC) - start
         store = Store(database: database, keys: keys, relayDomains: [Seeding.domain])
-        // The same numbers in every run, so that those of a kept store have their inboxes.
+        // The same numbers in every run, so that the inboxes of a kept store match them.
         var generator = SplitMix64(state: UInt64(count))
         chosen = (0..<lookups).map { _ in Int.random(in: 1...count, using: &generator) }
         let mark = folder + "/filled"
@@ -97,7 +97,8 @@ final class SizedStore {
             print(String(format: "%@, %d addresses: filled in %.0f s", engine.rawValue, count, seconds(CLOCK_MONOTONIC) - start))
         }
         fflush(nil)
-        // What an earlier run left in the log of SQLite is read from there until a commit moves it into the file.
+        // SQLite reads the data of an earlier run from its log until a commit moves it into the
+        // file.
         try store.database.write(.durable) { connection throws(StoreFailure) in
             _ = try connection.run("UPDATE settings SET value = value")
         }
@@ -108,7 +109,7 @@ final class SizedStore {
         try String(chosen.count).write(toFile: mark, atomically: true, encoding: .utf8)
     }
 
-    /// As the relay's directory looks up, one after another: the median of nine parts.
+    /// Looks up like the relay's directory, one after another: the median of nine parts.
     func lookUp() throws -> LookUpTime {
         let directory = StoreDirectory(store: store, counters: nil) { Seeding.now }
         func pass(_ numbers: some Sequence<Int>) throws {
@@ -119,7 +120,7 @@ final class SizedStore {
             }
         }
         try pass(chosen)
-        // One thread always gets the connection that it gave back last.
+        // One thread always gets the connection that it returned last.
         let backend =
             server == nil
             ? nil
@@ -146,15 +147,15 @@ final class SizedStore {
         return times.median
     }
 
-    /// Seconds of processor time that a process has had.
+    /// Seconds of processor time that a process has used.
     private static func processorTime(_ process: Int64) -> Double {
         let text = (try? String(contentsOfFile: "/proc/\(process)/schedstat", encoding: .utf8)) ?? ""
         return text.split(separator: " ").first.flatMap { Double($0) }.map { $0 / 1e9 } ?? 0
     }
 
-    /// Seconds from the start of `postern serve` until it takes mail.
+    /// Seconds from the start of `postern serve` until it accepts mail.
     func start() throws -> Double {
-        // Short: a path to a socket has 107 octets at most.
+        // Short, as the path of a socket has at most 107 octets.
         let socket = NSTemporaryDirectory() + "storebench-\(getpid()).sock"
         var settings = [
             "milter.socket=unix:\(socket)", "http.listen=127.0.0.1:0", "operator_address=ops@operator.example",

@@ -1,4 +1,5 @@
-// Look-ups of relay addresses in stores of different sizes, on both engines, and how long `postern serve` takes to start on each.
+// Look-ups of relay addresses in stores of different sizes, on both engines, and the time in which
+// `postern serve` starts on each.
 
 import ArgumentParser
 import BenchReport
@@ -22,7 +23,7 @@ struct Options: ParsableCommand {
         help: ArgumentHelp(
             "Measure nothing, and draw what all benchmarks left of stores of several sizes, as SVG.", valueName: "file"))
     var plot: String?
-    @Flag(help: "End with status 1 where a goal is missed by more than the noise.") var check = false
+    @Flag(help: "End with status 1 if a goal is missed by more than the noise.") var check = false
 
     func validate() throws {
         try requirePositive(["sizes": sizes.values.min() ?? 0, "lookups": lookups, "starts": starts])
@@ -34,7 +35,8 @@ let sizes = options.sizes.values
 var report = BenchReport()
 
 @MainActor func measure(_ engine: Engine) throws {
-    // All sizes are next to each other and are measured in turn: what else the machine does falls on all alike.
+    // All sizes exist at the same time and are measured in turn, so that other work of the machine
+    // affects all alike.
     let stores = try sizes.map { try SizedStore(engine, $0, kept: options.keep, lookups: options.lookups) }
     defer { for store in stores { store.end() } }
     var times = [[LookUpTime]](repeating: [], count: stores.count)
@@ -55,7 +57,8 @@ var report = BenchReport()
         add(".cpu") { $0.cpu + $0.server }
         if engine == .postgres { add(".cpu.server", \.server) }
         if index > 0 {
-            // Of processor time, that of the server's process included: other work on the machine disturbs it least.
+            // Measured in processor time, including that of the server's process: other work on the
+            // machine disturbs it least.
             report.goal(
                 "\(engine.rawValue): look-up with \(store.count) by one with \(sizes[0])",
                 pairs.map { ($0.cpu + $0.server) / ($1.cpu + $1.server) },

@@ -1,14 +1,15 @@
-// The thread that owns a c-ares channel: every ares_* call on the channel is made here only.
+// The thread that owns a c-ares channel. Only this file calls ares_* functions on the channel.
 
 import CAres
 import Glibc
 import Synchronization
 
-/// Sends questions and reports the results. Callers never wait here; they are notified by a completion on the loop's thread.
+/// Sends queries and reports the results. Callers never wait here: a completion on the loop's
+/// thread notifies them.
 final class AresEventLoop: @unchecked Sendable {
-    /// The result of one question.
+    /// The result of one query.
     enum Outcome: Sendable {
-        /// A message that c-ares matched to the question by its id and question section.
+        /// A message that c-ares matched to the query by its id and question section.
         case message([UInt8])
         /// No server gave a usable answer.
         case failure(String)
@@ -17,7 +18,7 @@ final class AresEventLoop: @unchecked Sendable {
     typealias Completion = @Sendable (Outcome) -> Void
 
     private struct Submission: Sendable {
-        /// A question with an OPT record; `send` fills in the id.
+        /// A query with an OPT record; `send` fills in the id.
         let packet: [UInt8]
         let completion: Completion
     }
@@ -27,7 +28,7 @@ final class AresEventLoop: @unchecked Sendable {
         var isClosing = false
     }
 
-    /// A question in flight; c-ares holds a pointer to it.
+    /// A query in flight; c-ares holds a pointer to it.
     private final class Pending {
         let loop: AresEventLoop
         let id: UInt16
@@ -46,12 +47,12 @@ final class AresEventLoop: @unchecked Sendable {
     private let maximumInFlight: Int
     private let thread = Mutex<pthread_t?>(nil)
 
-    // The following belongs to the thread once it runs.
+    // The members below belong to the thread once it runs.
     private var channel: ares_channel?
     private var sockets: [ares_socket_t: Int16] = [:]
     private var ids: Set<UInt16> = []
 
-    /// Once for the process, before any thread asks.
+    /// Runs once for the process, before any thread sends a query.
     private static let library: Int32 = ares_library_init(ARES_LIB_INIT_ALL)
 
     /// Opens a channel and starts its thread. Throws if the system or c-ares refuses.
@@ -112,19 +113,21 @@ final class AresEventLoop: @unchecked Sendable {
         thread.withLock { $0 = created }
     }
 
-    /// Sends a question. The completion is called once, on the loop's thread, or at once if the loop is closed.
+    /// Sends a query. The completion is called once: on the loop's thread, or at once if the loop
+    /// is closed.
     func submit(_ packet: [UInt8], completion: @escaping Completion) {
         let isOpen = inbox.withLock { inbox in
             guard !inbox.isClosing else { return false }
             inbox.submissions.append(Submission(packet: packet, completion: completion))
-            // Under the lock: once the loop is closing, the eventfd may be gone.
+            // Under the lock, as the eventfd may be closed once the loop is closing.
             wake()
             return true
         }
         guard isOpen else { return completion(.failure("the DNS client is closed")) }
     }
 
-    /// Ends the thread; every question in flight fails. Returns when the thread has ended; a second call does nothing.
+    /// Ends the thread, and every query in flight fails. Returns when the thread has ended. A
+    /// second call does nothing.
     func close() {
         let running = thread.withLock { thread in
             defer { thread = nil }
@@ -145,7 +148,8 @@ final class AresEventLoop: @unchecked Sendable {
     // MARK: On the thread
 
     private func run() {
-        // Signals are for other threads, and SIGPIPE from a TCP connection that the server closed must not end the process.
+        // Signals are for other threads, and SIGPIPE from a TCP connection that the server closed
+        // must not end the process.
         var signals = sigset_t()
         sigfillset(&signals)
         pthread_sigmask(SIG_SETMASK, &signals, nil)
@@ -191,7 +195,8 @@ final class AresEventLoop: @unchecked Sendable {
             }, pending.toOpaque())
     }
 
-    /// Sleeps until a socket is ready, a timeout is due, or another thread wakes the loop; then lets c-ares work.
+    /// Sleeps until a socket is ready, a timeout is due, or another thread wakes the loop. Then
+    /// runs c-ares.
     private func wait(_ channel: ares_channel) {
         var descriptors = [pollfd(fd: wakeup, events: Int16(POLLIN), revents: 0)]
         for (socket, events) in sockets { descriptors.append(pollfd(fd: socket, events: events, revents: 0)) }

@@ -1,4 +1,5 @@
-// The resolver of the running relay: a cache, one query for many callers, and an answer or a temporary failure in limited time.
+// The resolver of the running relay: a cache, one query for many callers, and an answer or a
+// temporary failure in limited time.
 
 import Concurrency
 import Glibc
@@ -6,18 +7,19 @@ import MailAuth
 import Support
 import Synchronization
 
-/// A caching stub resolver on c-ares. Any thread may ask; each caller waits for its own answer, and callers that ask the same
-/// question at the same time share one query. `close`, or the release of the last reference, ends its thread.
+/// A caching stub resolver on c-ares. Any thread may call it. Each caller waits for its own answer,
+/// and callers with the same query at the same time share it. `close`, or the release of the last
+/// reference, ends its thread.
 package final class AresResolver: TimedDNSResolver {
-    /// What the resolver has done since it was made.
+    /// Counts of the resolver's work since it was made.
     package struct Counters: Sendable, Hashable {
-        /// Questions from callers.
+        /// Queries from callers.
         package var asked = 0
-        /// Questions answered from the cache.
+        /// Queries answered from the cache.
         package var cached = 0
-        /// Questions that waited for the query of another caller.
+        /// Queries that waited for the same query of another caller.
         package var joined = 0
-        /// Questions handed to c-ares.
+        /// Queries sent by c-ares.
         package var sent = 0
         /// Temporary failures given to callers.
         package var failed = 0
@@ -75,7 +77,7 @@ package final class AresResolver: TimedDNSResolver {
     /// Number and octets of the cached answers.
     package var cached: (entries: Int, bytes: Int) { shared.state.withLock { ($0.cache.count, $0.cache.bytes) } }
 
-    /// Queries that callers wait for.
+    /// Queries for which callers wait.
     package var waiting: Int { shared.state.withLock { $0.inFlight.count } }
 
     package func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {
@@ -118,8 +120,8 @@ package final class AresResolver: TimedDNSResolver {
         Self.ask(packet, question, promise, shared, loop: loop, mayRetry: true)
     }
 
-    /// - Parameter mayRetry: whether to ask again without the OPT record if the server does not understand it; c-ares itself
-    ///   does so only once in the life of a channel.
+    /// - Parameter mayRetry: whether to repeat the query without the OPT record if the server does
+    ///   not understand it. c-ares itself does so only once in the life of a channel.
     private static func ask(
         _ packet: [UInt8], _ question: DNSQuestion, _ promise: Monitor<DNSAnswer?>, _ shared: Shared, loop: AresEventLoop,
         mayRetry: Bool

@@ -1,16 +1,17 @@
-// The DNS budget of one message: a number of questions, and a total time for all of them.
+// The DNS budget of one message: a number of queries, and a total time for all of them.
 
 import MailAuth
 import Synchronization
 
-/// Wraps a resolver for one message. Past the budget every answer is a temporary failure, which the relay answers with 451.
+/// Wraps a resolver for one message. Beyond the budget every answer is a temporary failure, which
+/// the relay answers with 451.
 package final class BudgetedResolver: DNSResolver {
-    /// The most questions and time that one message may use.
+    /// The maximum queries and time for one message.
     package struct Limits: Sendable {
-        /// Questions, including those answered from the cache. SPF for two identities asks at most about 230 at its own limits
-        /// and rarely 20; a DMARC walk asks 8, a signature 1.
+        /// Queries, including those answered from the cache. SPF for two identities needs at most
+        /// about 230 at its own limits, and rarely 20. A DMARC walk needs 8, a signature 1.
         package var questions: Int
-        /// Milliseconds from the first question.
+        /// Milliseconds from the first query.
         package var milliseconds: Int64
 
         package init(questions: Int = 120, milliseconds: Int64 = 20_000) {
@@ -52,7 +53,7 @@ package final class BudgetedResolver: DNSResolver {
         self.now = now
     }
 
-    /// Questions asked so far.
+    /// Queries made so far.
     package var questions: Int { state.withLock { $0.questions } }
 
     package func query(_ name: String, _ type: DNSRecordType) -> DNSAnswer {

@@ -1,8 +1,9 @@
-// Answers by question, until they expire: limited in entries and octets, the least recently used removed first.
+// Answers by query, until they expire. Limited in entries and octets; the least recently used
+// answer is removed first.
 
 import MailAuth
 
-/// A question in comparable form.
+/// A query in comparable form.
 package struct DNSQuestion: Sendable, Hashable {
     /// Lower case, without trailing dot.
     package let name: String
@@ -13,11 +14,13 @@ package struct DNSQuestion: Sendable, Hashable {
         self.type = type
     }
 
-    /// By the name alone: few names are asked for more than one type, and the type would be hashed as its text.
+    /// By the name alone, as few names are queried for more than one type, and the type would be
+    /// hashed as its text.
     package func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
-/// The cache itself: a value that its owner guards. Times are seconds on any clock that does not go back.
+/// The cache itself: a value that its owner protects. Times are seconds on any clock that does not
+/// go back.
 package struct DNSCache: Sendable {
     private struct Entry {
         let question: DNSQuestion
@@ -29,7 +32,7 @@ package struct DNSCache: Sendable {
         var older: Int
     }
 
-    /// Estimated cost of an entry in octets, besides its text.
+    /// Estimated cost of an entry in octets, in addition to its text.
     private static let overhead = 160
 
     private let limits: DNSCacheLimits
@@ -43,10 +46,10 @@ package struct DNSCache: Sendable {
 
     package init(limits: DNSCacheLimits) { self.limits = limits }
 
-    /// Answers held.
+    /// The number of answers in the cache.
     package var count: Int { slots.count }
 
-    /// The answer to a question, unless there is none or it has expired.
+    /// The answer to a query, unless there is none or it has expired.
     package mutating func answer(_ question: DNSQuestion, now: Int64) -> DNSAnswer? {
         guard let slot = slots[question], let entry = entries[slot] else { return nil }
         guard entry.expires > now else {
@@ -60,8 +63,8 @@ package struct DNSCache: Sendable {
         return entry.answer
     }
 
-    /// Keeps an answer for `ttl` seconds, within the limits. A temporary failure is never kept, nor is an answer that alone
-    /// exceeds the limit in octets.
+    /// Keeps an answer for `ttl` seconds, within the limits. Never keeps a temporary failure, or an
+    /// answer that alone exceeds the limit in octets.
     package mutating func store(_ answer: DNSAnswer, for question: DNSQuestion, ttl: Int64, now: Int64) {
         var longest = limits.maximumNegativeTTL
         switch answer {

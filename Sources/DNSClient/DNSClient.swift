@@ -6,17 +6,19 @@ import MailAuth
 package struct DNSClientSettings: Sendable {
     /// Name servers in the order of use; empty uses those of the system (resolv.conf).
     package var servers: [DNSServerAddress]
-    /// Milliseconds for the first try of each server; c-ares doubles them in every further round. A recursive server that has
-    /// not answered in two seconds is probably waiting for a dead one itself.
+    /// Milliseconds for the first try of each server; c-ares doubles them in every further round. A
+    /// recursive server without an answer after two seconds is probably waiting for a dead server
+    /// itself.
     package var tryMilliseconds: Int32
-    /// Rounds through the servers. Two survive one lost packet.
+    /// Rounds through the servers. Two are enough for one lost packet.
     package var tries: Int32
-    /// Milliseconds that one question may take for its caller, tries and TCP included; beyond: a temporary failure.
+    /// Milliseconds that one query may take for its caller, tries and TCP included; beyond: a
+    /// temporary failure.
     package var questionMilliseconds: Int64
-    /// Questions in flight at once; beyond: a temporary failure. Well below the 65,536 message ids.
+    /// Maximum queries in flight; beyond: a temporary failure. Well below the 65,536 message ids.
     package var maximumInFlight: Int
-    /// Octets of a UDP answer that are requested (EDNS), 512 to 4,096; 1,232 pass every link unfragmented. Longer answers come
-    /// by TCP.
+    /// Requested octets of a UDP answer (EDNS), 512 to 4,096; 1,232 pass every link unfragmented.
+    /// Longer answers come by TCP.
     package var udpPayload: Int32
     package var cache: DNSCacheLimits
 
@@ -34,17 +36,20 @@ package struct DNSClientSettings: Sendable {
     }
 }
 
-/// Limits of the cache; the least recently used goes first.
+/// Limits of the cache; the least recently used answer is removed first.
 package struct DNSCacheLimits: Sendable {
-    /// Answers held.
+    /// Maximum answers.
     package var entries: Int
-    /// Octets of the answers and names held, including an estimate of the overhead.
+    /// Maximum octets of answers and names, including an estimate of the overhead.
     package var bytes: Int
-    /// Least seconds for which a cacheable answer is held, so that a TTL of zero cannot make one message ask twice.
+    /// Minimum seconds for which a cacheable answer is kept, so that a TTL of zero cannot make one
+    /// message query twice.
     package var minimumTTL: Int64
-    /// Most seconds for which an answer with records is held: a changed SPF record is used after a day at the latest.
+    /// Maximum seconds for which an answer with records is kept. A changed SPF record is used after
+    /// at most one day.
     package var maximumTTL: Int64
-    /// Most seconds for which *no such name* or *no such record* is held (RFC 2308 section 5 advises one to three hours).
+    /// Maximum seconds for which *no such name* or *no such record* is kept (RFC 2308 section 5
+    /// advises one to three hours).
     package var maximumNegativeTTL: Int64
 
     package init(
@@ -59,13 +64,13 @@ package struct DNSCacheLimits: Sendable {
     }
 }
 
-/// Why a client could not be made. Permanent: the settings must be changed.
+/// The reason why a client could not be made. Permanent: the settings must be changed.
 package struct DNSClientError: Error, Sendable, CustomStringConvertible {
     package let description: String
 }
 
 /// A resolver that accepts a time limit.
 package protocol TimedDNSResolver: DNSResolver {
-    /// The same as `query`, with a temporary failure after `milliseconds` at the latest.
+    /// Like `query`, but with a temporary failure after at most `milliseconds`.
     func query(_ name: String, _ type: DNSRecordType, within milliseconds: Int64) -> DNSAnswer
 }

@@ -1,11 +1,11 @@
-// DNS messages (RFC 1035 section 4): writes questions and reads answers. Pure, limited in size, and safe against compression
-// loops.
+// DNS messages (RFC 1035 section 4): writes queries and reads answers. Pure, limited in size, and
+// safe against compression loops.
 
 import InternetMessage
 import MailAuth
 import Support
 
-/// The wire format, as far as one question and its answer need it.
+/// The wire format, as far as one query and its answer need it.
 package enum DNSMessage {
     /// Class IN.
     package static let classIN: UInt16 = 1
@@ -14,12 +14,13 @@ package enum DNSMessage {
     package static let typeOPT: UInt16 = 41
     /// Octets of a message header.
     package static let headerLength = 12
-    /// Octets of the OPT record that ends a question (RFC 6891 section 6.1.2).
+    /// Octets of the OPT record that ends a query (RFC 6891 section 6.1.2).
     package static let optLength = 11
     /// CNAMEs that are followed within one answer; a longer chain is a temporary failure.
     package static let maximumChain = 16
 
-    /// Writes a recursive question with an OPT record; nil for a name that `DomainName.queryable` refuses.
+    /// Writes a recursive query with an OPT record; nil for a name that `DomainName.queryable`
+    /// refuses.
     package static func question(id: UInt16, name: String, type: UInt16, udpPayload: UInt16) -> [UInt8]? {
         guard let name = wireName(name) else { return nil }
         var message: [UInt8] = [UInt8(id >> 8), UInt8(id & 0xFF), 0x01, 0x00, 0, 1, 0, 0, 0, 0, 0, 1]
@@ -40,17 +41,18 @@ package enum DNSMessage {
         return wire + [0]
     }
 
-    /// What one message says.
+    /// The content of one message.
     package enum Reply: Sendable, Hashable {
-        /// An answer, and the seconds for which it may be kept; nil where the message gives none (RFC 2308 section 5).
+        /// An answer, and the seconds for which it may be kept; nil if the message gives none (RFC 2308 section 5).
         case answer(DNSAnswer, ttl: Int64?)
-        /// The server did not understand the question, perhaps because of its OPT record (RFC 6891 section 7).
+        /// The server did not understand the query, perhaps because of its OPT record (RFC 6891
+        /// section 7).
         case formatError
         /// Anything that gives no information about the name.
         case unusable(String)
     }
 
-    /// Reads the answer to a question.
+    /// Reads the answer to a query.
     ///
     /// - Parameters:
     ///   - bytes: the whole message.
@@ -98,7 +100,7 @@ package enum DNSMessage {
         for _ in 0...maximumChain {
             if header.code == 0, let match = found[owner] {
                 ttl = min(ttl, match.ttl)
-                // All records may have been dropped because of names that have no text form.
+                // All records may have been dropped because of names without a text form.
                 return .answer(match.records.isEmpty ? .noData : .records(match.records), ttl: ttl)
             }
             guard let alias = aliases[owner] else {

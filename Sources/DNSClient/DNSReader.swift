@@ -8,7 +8,7 @@ struct DNSReader {
     struct Header {
         let isResponse: Bool
         let isTruncated: Bool
-        /// RCODE without the extension that an OPT record may carry.
+        /// RCODE without the extension in an OPT record.
         let code: Int
         let counts: (question: Int, answer: Int, authority: Int)
     }
@@ -27,7 +27,8 @@ struct DNSReader {
     /// Longest name on the wire, in octets (RFC 1035 section 2.3.4).
     static let maximumName = 255
 
-    /// Compression pointers within one name; a name has at most 127 labels, so an honest one needs no more. Beyond: malformed.
+    /// Maximum compression pointers within one name; beyond: malformed. A name has at most 127
+    /// labels, so an honest one needs no more.
     static let maximumPointers = 127
 
     private let bytes: UnsafeBufferPointer<UInt8>
@@ -55,7 +56,7 @@ struct DNSReader {
         return UInt16(bytes[position]) << 8 | UInt16(bytes[position + 1])
     }
 
-    /// A TTL: 31 bits; a value with the highest bit set counts as zero (RFC 2181 section 8).
+    /// A TTL: 31 bits. A value with the highest bit set counts as zero (RFC 2181 section 8).
     mutating func ttl() -> Int64? {
         guard let high = uint16(), let low = uint16() else { return nil }
         return high & 0x8000 == 0 ? Int64(high) << 16 | Int64(low) : 0
@@ -70,8 +71,8 @@ struct DNSReader {
             counts: (Int(questions), Int(answers), Int(authorities)))
     }
 
-    /// A name in uncompressed wire form, in lower case. A pointer must lead to an earlier position than all before it, so that
-    /// every chain ends.
+    /// A name in uncompressed wire form, in lower case. A pointer must lead to an earlier position
+    /// than all before it, so that every chain ends.
     mutating func name() -> [UInt8]? {
         var name: [UInt8] = []
         var cursor = position
@@ -113,7 +114,7 @@ struct DNSReader {
         return Record(owner: owner, type: type, class: `class`, ttl: ttl, data: data)
     }
 
-    /// The data of a record: one value, or none if it holds a name without a text form.
+    /// The data of a record: one value, or none if it contains a name without a text form.
     func value(_ record: Record, _ type: DNSRecordType) -> [DNSRecord]? {
         var data = at(record.data)
         switch type {
@@ -140,8 +141,8 @@ struct DNSReader {
         }
     }
 
-    /// The text of a wire name without trailing dot; empty for the root. Nil where a label holds a dot or an octet outside
-    /// printable ASCII, since two names could then have the same text.
+    /// The text of a wire name without trailing dot; empty for the root. Nil if a label contains a
+    /// dot or an octet outside printable ASCII, since two names could then have the same text.
     private static func text(_ wire: [UInt8]) -> String? {
         var labels: [String] = []
         var index = 0

@@ -16,8 +16,8 @@ package struct DNSServerAddress: Sendable, Hashable, CustomStringConvertible {
         self.port = port
     }
 
-    /// Reads an IP address, alone or with a port; an IPv6 address with a port is in brackets. Nil for anything else: a host
-    /// name cannot be resolved before there is a name server.
+    /// Reads an IP address, alone or with a port; an IPv6 address with a port is in brackets. Nil
+    /// for anything else, as a host name cannot be resolved before there is a name server.
     package init?(_ text: String) {
         var host = Substring(text)
         var port: Substring?

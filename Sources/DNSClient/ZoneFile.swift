@@ -5,8 +5,8 @@ import MailAuth
 
 /// A zone file: `{"name": {"TXT": ["…"], "A": ["…"], "AAAA": ["…"], "MX": [[10, "mx.example"]], "PTR": ["…"],
 /// "CNAME": "…"}}`.
-/// Instead of records there may be `{"error": "NXDOMAIN|NODATA|SERVFAIL|TIMEOUT"}`, for a type or for the whole name. A name
-/// that is not in the file does not exist.
+/// Instead of records there may be `{"error": "NXDOMAIN|NODATA|SERVFAIL|TIMEOUT"}`, for a type or
+/// for the whole name. A name that is not in the file does not exist.
 package struct ZoneFile: Sendable, Decodable {
     /// The nodes by name, as written.
     package let nodes: [String: ZoneResolver.Node]
@@ -34,7 +34,8 @@ package struct ZoneFile: Sendable, Decodable {
                 case "error": node.failure = try Self.failure(values, key)
                 case "CNAME": node.alias = try values.decode(String.self, forKey: key)
                 default:
-                    // Zones may hold types that are never queried here: NS, SOA, the SPF type of RFC 4408.
+                    // Zones may contain types that are never queried here: NS, SOA, the SPF type of
+                    // RFC 4408.
                     guard let type = DNSRecordType(rawValue: key.stringValue.uppercased()) else { continue }
                     if let object = try? values.nestedContainer(keyedBy: Key.self, forKey: key) {
                         node.failures[type] = try Self.failure(object, Key("error"))

@@ -1,4 +1,4 @@
-// Classes of octets as the grammars of RFC 5322, 2045 and 2047 name them.
+// Classes of octets with the names of the grammars in RFC 5322, 2045 and 2047.
 
 import Support
 
@@ -6,7 +6,7 @@ extension UInt8 {
     /// Space or horizontal tab (WSP, RFC 5234).
     @inlinable package var isWhiteSpace: Bool { self == 0x20 || self == 0x09 }
 
-    /// WSP, CR or LF: what a fold is made of.
+    /// WSP, CR or LF: the octets of a fold.
     @inlinable package var isFoldingWhiteSpace: Bool { self == 0x20 || self == 0x09 || self == 0x0D || self == 0x0A }
 
     /// atext (RFC 5322 section 3.2.3) or, by RFC 6532, any octet of 128 and above.
@@ -36,29 +36,29 @@ extension UInt8 {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// Offset of the first control character other than tab from `start` on; `count` where there is none.
+    /// Offset of the first control character other than tab from `start` on; `count` if there is none.
     package func firstControl(from start: Int = 0) -> Int {
         first(
             from: start, where: { ($0 .< Octets.space .& $0 .!= Octets.tab) .| ($0 .== Octets.delete) },
             orNone: { !$0.isControl || $0 == 0x09 })
     }
 
-    /// Offset of the first CR or LF from `start` on; `count` where there is none.
+    /// Offset of the first CR or LF from `start` on; `count` if there is none.
     package func firstLineBreak(from start: Int = 0) -> Int {
         first(from: start, where: { ($0 .== Octets.cr) .| ($0 .== Octets.lf) }, orNone: { $0 != 0x0D && $0 != 0x0A })
     }
 
-    /// Offset of the first of two octets from `start` on; `count` where there is none.
+    /// Offset of the first of two octets from `start` on; `count` if there is none.
     package func first(_ one: UInt8, or other: UInt8, from start: Int = 0) -> Int {
         first(
             from: start, where: { ($0 .== SIMD16(repeating: one)) .| ($0 .== SIMD16(repeating: other)) },
             orNone: { $0 != one && $0 != other })
     }
 
-    /// Looks at sixteen octets at a time.
+    /// Reads sixteen octets at a time.
     /// - Parameters:
-    ///   - isFound: which of sixteen octets are looked for.
-    ///   - isOther: whether an octet is not looked for.
+    ///   - isFound: which of sixteen octets are searched for.
+    ///   - isOther: whether an octet is not searched for.
     @inline(__always)
     private func first(
         from start: Int, where isFound: (SIMD16<UInt8>) -> SIMDMask<SIMD16<Int8>>, orNone isOther: (UInt8) -> Bool
@@ -91,7 +91,7 @@ private enum Octets {
     @inline(__always) static var lf: SIMD16<UInt8> { SIMD16(repeating: 0x0A) }
 
     static func areUTF8(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
-        // Most text is ASCII: the decoder runs only from the first other octet on.
+        // Most text is ASCII, so the decoder runs only from the first other octet on.
         guard let first = octets.firstIndex(where: { $0 >= 0x80 }) else { return true }
         return areUTF8(UnsafeBufferPointer(rebasing: octets[first...]).makeIterator())
     }

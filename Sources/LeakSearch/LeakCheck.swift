@@ -1,11 +1,11 @@
-// The check of a finished reply, which shares no code with what wrote it: the map of stretches covers the message, and no stretch
-// gives the user away.
+// Checks a finished reply, without any code of the rewriting: the map of stretches covers the
+// message, and no stretch reveals the user.
 
 import InternetMessage
 import Support
 
 package struct LeakCheck {
-    /// A header field as it leaves, with its stretches; ends are octets of the field.
+    /// An outgoing header field with its stretches; ends are octets of the field.
     package struct Field {
         package var name: String
         package var octets: [UInt8]
@@ -20,33 +20,36 @@ package struct LeakCheck {
 
     package enum Verdict: Sendable, Equatable {
         case clean
-        /// Something was overlooked; the place says where.
+        /// The rewriting missed a name, at this place.
         case leak(String)
-        /// An address is in text that must hold none, whoever has it.
+        /// Text that must not contain any address, of any owner, contains one.
         case neutral(String)
-        /// The same as `leak` in typed text that the rewriting does not read: encoded text, or text that is not in its charset.
+        /// The same as `leak`, in typed text that the rewriting does not read: encoded text, or
+        /// text that is not in its charset.
         case encoded(String)
-        /// Typed text holds more addresses that the rewriting does not read than one reply may answer, whatever they are.
+        /// Typed text contains more addresses that the rewriting does not read than one reply may
+        /// confirm. Their owners do not matter.
         case tooMany
         /// An address of the user is in the file with this number.
         case file(Int)
-        /// The map leaves something out: it proves nothing.
+        /// The map is incomplete, so it proves nothing.
         case uncovered(String)
-        /// The budget ended before.
+        /// The budget ended before the check.
         case tooMuchWork
     }
 
-    /// Messages within encoded messages that are read.
+    /// Levels of encoded messages within each other that are read.
     private static let maximumDepth = 8
 
     private let names: LeakNames
 
     package init(_ names: LeakNames) { self.names = names }
 
-    /// Whether any address can be read in a text that must hold none, but for the relay address by which the team knows the user.
+    /// Whether an address can be read in a text that must not contain any, except the relay address
+    /// that the team knows.
     /// - Parameters:
     ///   - neutral: UTF-8.
-    ///   - work: is charged; once it is spent, the answer is yes.
+    ///   - work: is charged. Once it is spent, the result is true.
     package func holdsAddress(_ neutral: ArraySlice<UInt8>, isMarkup: Bool, work: WorkBudget) -> Bool {
         let search = StretchSearch(names, work: work)
         search.search(RelayMask(names.relayAddress).masked(neutral), .neutral, isMarkup: isMarkup)
@@ -55,7 +58,7 @@ package struct LeakCheck {
 
     /// Searches a finished message.
     /// - Parameters:
-    ///   - body: in consecutive pieces, in memory of any division.
+    ///   - body: in consecutive pieces, divided in any way.
     ///   - work: the budget of the message.
     package func verdict(header: [Field], body: [ArraySlice<UInt8>], map: StretchMap, work: WorkBudget) -> Verdict {
         var run = Run(names, work)
@@ -71,7 +74,7 @@ package struct LeakCheck {
         return verdict
     }
 
-    /// Octets that are divided in memory.
+    /// Octets in several pieces of memory.
     private struct Octets {
         private let pieces: [ArraySlice<UInt8>]
         let count: Int
@@ -83,7 +86,8 @@ package struct LeakCheck {
             count = pieces.reduce(0) { $0 + $1.count }
         }
 
-        /// The octets of a range that begins where the last one ended; they are copied only where they are divided.
+        /// The octets of a range that begins at the end of the last one. They are copied only if
+        /// they are divided.
         mutating func take(_ range: Range<Int>) -> ArraySlice<UInt8> {
             var output: [UInt8]?
             var position = range.lowerBound
@@ -152,7 +156,7 @@ package struct LeakCheck {
             return .clean
         }
 
-        /// Searches the stretches of a text, each alone; false where they are not the whole text.
+        /// Searches the stretches of a text, each alone. False if they do not cover the whole text.
         mutating func text(
             _ raw: ArraySlice<UInt8>, _ form: StretchMap.Form, _ stretches: [StretchMap.Stretch], isExact: Bool
         ) -> Bool {
@@ -166,7 +170,8 @@ package struct LeakCheck {
             }
             guard !isExact || (stretches.last?.end ?? 0) == text.count else { return false }
             var start = 0
-            // Typed text without markup between it that may not be shown: a word is not divided by a comment.
+            // Typed text without the markup in it that may be hidden, as a comment does not divide
+            // a word for the reader.
             var (shown, isDivided) = ([UInt8](), false)
             for stretch in stretches {
                 let end = isExact ? stretch.end : text.count
@@ -184,7 +189,8 @@ package struct LeakCheck {
                 search(text[(text.startIndex + start)..<(text.startIndex + end)], stretch.kind, isMarkup: form.isMarkup)
             }
             if isDivided { typed.search(relay.masked(shown[...]), .typed, isMarkup: true) }
-            // A program may not believe the charset. What is no text in it is compared with the user's addresses alone.
+            // A program may ignore the charset. Octets that are not text in it are compared only
+            // with the user's addresses.
             if !isExact, form.charset != nil, stretches.first?.kind == .typed {
                 typed.search(decoded, .binary, isMarkup: form.isMarkup, isEncoded: true)
             }
@@ -201,8 +207,8 @@ package struct LeakCheck {
     }
 }
 
-/// Leaves the relay address out that a text shows as it is. In encoded readings its letters would be others: behind `=` its
-/// first two may be hexadecimal digits.
+/// Masks the relay address where a text shows it in plain form. Encoded readings would change its
+/// letters: after `=`, its first two may be hexadecimal digits.
 private struct RelayMask {
     private static let mark = Array("[relay]".utf8)
     /// Lower case.
@@ -228,7 +234,7 @@ private struct RelayMask {
 
     private func isHere(_ text: ArraySlice<UInt8>, _ start: Int) -> Bool {
         for offset in address.indices where text[start + offset].asciiLowercased != address[offset] { return false }
-        // A longer domain is another one.
+        // A longer domain is another domain.
         let rest = text[(start + address.count)...].prefix(2)
         guard let next = rest.first else { return true }
         if AddressReading.isOfDomain(next), next != UInt8(ascii: "."), next != UInt8(ascii: "-") { return false }

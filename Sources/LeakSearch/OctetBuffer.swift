@@ -1,4 +1,5 @@
-// Memory of a fixed size for the loops that see every octet of a message: no growth, no check of uniqueness for each octet.
+// Memory of a fixed size for the loops over every octet of a message: no growth, and no check of
+// uniqueness for each octet.
 
 /// Octets up to a capacity. Not thread-safe.
 package final class OctetBuffer {
@@ -14,7 +15,7 @@ package final class OctetBuffer {
 
     deinit { base.deallocate() }
 
-    /// Makes room for this many octets. The content is lost where the buffer must grow.
+    /// Makes room for this many octets. The content is lost if the buffer must grow.
     package func reserve(_ wanted: Int) {
         guard wanted > capacity else { return }
         base.deallocate()

@@ -1,10 +1,10 @@
-// What searches octets, wherever they come from: from a message, or unpacked from an archive.
+// Searches octets from any source: from a message, or unpacked from an archive.
 
-/// Takes octets in any number of pieces.
+/// Receives octets in any number of pieces.
 package protocol StreamSearch: AnyObject {
     func feed(_ octets: UnsafeBufferPointer<UInt8>)
-    /// Ends the octets; returns whether anything was found in them. May be used again.
+    /// Ends the octets; returns whether they contained a name. The object may be used again.
     func finish() -> Bool
-    /// Whether something was found already, so that no more need be fed.
+    /// Whether a name was already found, so that feeding may stop.
     var isFound: Bool { get }
 }

@@ -1,22 +1,25 @@
-// What each stretch of an outgoing message is, as the rewriting hands it over. The check proves that nothing is left out.
+// The kind of each stretch of an outgoing message, as the rewriting reports it. The check proves
+// that the map is complete.
 
 import InternetMessage
 
 /// The stretches of a body, in order and without gaps.
 package struct StretchMap: Sendable {
-    /// What a stretch of a text is.
+    /// The kind of a stretch of a text.
     package enum Kind: UInt8, Sendable {
-        /// The user's own words: no address of the user may be in them.
+        /// The user's own words. No address of the user may be in them.
         case typed
-        /// What the team or a program wrote: no address at all may be in it.
+        /// Written by the team or a program. No address at all may be in it.
         case neutral
-        /// Written by the relay itself: a correspondent, the relay address, an id, a mark. It is not read.
+        /// Written by the relay itself: a correspondent, the relay address, an id, a mark. It is
+        /// not read.
         case made
     }
 
-    /// A stretch of one text, from the end of the one before.
+    /// A stretch of one text, which begins at the end of the one before.
     package struct Stretch: Sendable, Equatable {
-        /// Where it ends, in octets of the text: its transfer encoding is decoded, and its charset where the form has one.
+        /// Its end, in octets of the text after decoding of its transfer encoding, and of its
+        /// charset if the form has one.
         package var end: Int
         package var kind: Kind
 
@@ -26,14 +29,14 @@ package struct StretchMap: Sendable {
         }
     }
 
-    /// How a text is written.
+    /// The encoding of a text.
     package struct Form: Sendable {
         package var encoding: TransferEncoding
-        /// By which octets become UTF-8 before stretches are counted; nil where ASCII is ASCII, and octets are counted as they
-        /// are.
+        /// The charset that is converted to UTF-8 before stretches are counted. Nil for a superset
+        /// of ASCII, in which octets are counted unchanged.
         package var charset: String?
         package var isMarkup: Bool
-        /// Whether it is no part's text: delimiter lines, header fields, what is around parts.
+        /// Whether it is not the text of a part: delimiter lines, header fields, text around parts.
         fileprivate var isStructure = false
 
         package init(encoding: TransferEncoding = .sevenBit, charset: String? = nil, isMarkup: Bool = false) {
@@ -49,18 +52,19 @@ package struct StretchMap: Sendable {
     }
 
     package enum Content: Sendable {
-        /// A text, delimiter lines or header fields of parts. A text of one stretch is that as a whole, also where it is damaged.
+        /// A text, delimiter lines or header fields of parts. A text of one stretch is completely
+        /// of that kind, even if it is damaged.
         case text(Form, [Stretch])
-        /// A part that is not rewritten; the number is for the caller, to say which one.
+        /// A part that is not rewritten. The number tells the caller which one it is.
         case file(TransferEncoding, number: Int)
-        /// A picture without its metadata: it is not read.
+        /// A picture without its metadata. It is not read.
         case picture
-        /// An encoded attached message, with the map of what it decodes to.
+        /// An encoded attached message, with the map of its decoded octets.
         case message(TransferEncoding, StretchMap)
     }
 
     package struct Piece: Sendable {
-        /// Where it ends, in octets of the body.
+        /// Its end, in octets of the body.
         package var end: Int
         package var content: Content
 
@@ -74,13 +78,13 @@ package struct StretchMap: Sendable {
 
     package init() {}
 
-    /// Where the last piece ends.
+    /// The end of the last piece.
     package var end: Int { pieces.last?.end ?? 0 }
 
-    /// Adds what follows, of this many octets.
+    /// Adds content of this many octets.
     package mutating func append(_ count: Int, _ content: Content) { pieces.append(Piece(end: end + count, content: content)) }
 
-    /// Adds the pieces of another map behind the own ones.
+    /// Adds the pieces of another map after the own ones.
     package mutating func append(_ other: StretchMap) {
         let start = end
         pieces += other.pieces.map { Piece(end: start + $0.end, content: $0.content) }
@@ -100,7 +104,7 @@ extension [StretchMap.Stretch] {
 }
 
 extension StretchMap {
-    /// Adds lines of this many octets that are no part's text.
+    /// Adds lines of this many octets that are not the text of a part.
     package mutating func append(_ count: Int, _ kind: Kind) {
         guard count > 0 else { return }
         if case .text(let form, let stretches)? = pieces.last?.content, form.isStructure, stretches.count == 1,

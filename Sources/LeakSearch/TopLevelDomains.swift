@@ -1,4 +1,5 @@
-// The top-level domains of the internet, by which a domain is told from a word, and the end of one from what follows it.
+// The top-level domains of the internet. They distinguish a domain from a word, and the end of a
+// domain from the text after it.
 
 import Support
 
@@ -41,10 +42,10 @@ package enum TopLevelDomains {
         longestEnd(in: text.octets[range])
     }
 
-    /// Where the longest top-level domain ends that octets begin with; nil where there is none.
+    /// The end of the longest top-level domain with which octets begin; nil if there is none.
     package static func longestEnd(in text: Slice<UnsafeBufferPointer<UInt8>>) -> Int? {
         var (hash, isASCII) = (Table.empty, true)
-        // Octets that a character lacks: what ends within one is no label.
+        // Octets missing from the current character. A label cannot end within a character.
         var missing = 0
         var found: Int?
         for index in text.indices {
@@ -65,10 +66,11 @@ package enum TopLevelDomains {
 
     private static let all = Table((delegated + " " + reserved).utf8.split { $0 == 0x20 || $0 == 0x0A }.map { Array($0) })
 
-    /// A set of labels that is asked for octets where they are.
+    /// A set of labels that can be searched with octets in a buffer.
     private struct Table {
         private static let size = 8_192
-        /// Where each label is in `text`, plus one, and its length, by hash; 0 where there is none.
+        /// The position of each label in `text`, plus one, and its length, by hash; 0 if there is
+        /// none.
         private var places = [UInt32](repeating: 0, count: size)
         private var text: [UInt8] = []
 
@@ -108,7 +110,8 @@ package enum TopLevelDomains {
         }
     }
 
-    /// Names that no one can register, but that are in use within organizations and in documentation (RFC 2606, 6762 appendix G).
+    /// Names that no one can register, but that organizations and documentation use (RFC 2606, 6762
+    /// appendix G).
     private static let reserved = "example test invalid localhost local lan home corp internal intranet private localdomain"
 
     /// IANA's list (data.iana.org/TLD), version 2026051600.

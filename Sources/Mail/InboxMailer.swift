@@ -1,4 +1,5 @@
-// Sends Postern's own mail to inboxes: verification, sign-in, a request to confirm again, notice of a change.
+// Sends Postern's own mail to inboxes: verification, sign-in, a request for a new confirmation,
+// notice of a change.
 
 import Accounts
 import SignIn
@@ -14,9 +15,11 @@ package struct MailerSettings: Sendable {
     package let from: AddrSpec
     /// The name of the service in messages.
     package let service: String
-    /// Signs the messages; also the domain of their ids, and of the addresses that receive answers.
+    /// The domain that signs the messages. It is also the domain of their ids, and of the addresses
+    /// that receive answers.
     package let relayDomain: String
-    /// Where users reach the HTTP service, without `/` at the end; nil if they cannot: messages then have no link.
+    /// The public URL of the HTTP service, without `/` at the end. Nil if users cannot reach it:
+    /// messages then have no link.
     package let publicURL: String?
     package let limits: NoticeLimits
 
@@ -29,7 +32,7 @@ package struct MailerSettings: Sendable {
     }
 }
 
-/// Why no message was sent.
+/// The reason why no message was sent.
 package enum MailerError: UnsentMail, Sendable, CustomStringConvertible {
     case submission(SubmissionFailure)
     /// A key of the relay domain failed to sign.
@@ -85,8 +88,8 @@ package struct InboxMailer: Sendable {
         self.templates = templates
     }
 
-    /// Begins the verification of an inbox and writes to it. Refused for a verified inbox and beyond a limit; throws
-    /// `MailerError` if no message was sent, which still counts.
+    /// Begins the verification of an inbox and writes to it. Refused for a verified inbox and
+    /// beyond a limit. Throws `MailerError` if no message was sent, which still counts.
     @discardableResult
     package func sendConfirmation(user: String, _ inbox: InboxName, _ change: Change) throws -> Inbox {
         let pending = try store.verifications.begin(user: user, inbox, limits: settings.limits, change)
@@ -94,7 +97,7 @@ package struct InboxMailer: Sendable {
         return pending.inbox
     }
 
-    /// The user's language, as far as it is known.
+    /// The user's language, if it is known.
     package func language(of user: String) throws -> Catalogue {
         languages.best([try store.users.language(of: user)].compactMap(\.self), accepted: nil)
     }
@@ -115,7 +118,7 @@ package struct InboxMailer: Sendable {
     }
 
     /// Sends a link to the page. Does nothing if the installation has no public address.
-    /// - Parameter language: that of the requester.
+    /// - Parameter language: of the requester.
     package func send(_ link: PageLink, _ purpose: PageLinkPurpose, in language: Catalogue, now: Int64) throws {
         guard let url = settings.publicURL else { return }
         let path = purpose == .signIn ? "sign-in" : "delete"
@@ -127,15 +130,16 @@ package struct InboxMailer: Sendable {
                 in: language), in: language, now: now)
     }
 
-    /// Notifies the inbox that used to receive the mail that it no longer does.
-    /// - Parameter addresses: which of the user's addresses changed.
+    /// Notifies an inbox that it no longer receives the mail.
+    /// - Parameter addresses: the user's addresses that changed.
     package func sendChange(
         to inbox: InboxAddress, of addresses: NoticeValues.Change, in language: Catalogue, now: Int64
     ) throws {
         try tell(.change, to: inbox, in: language, now: now) { $0.change = addresses }
     }
 
-    /// Notifies a user of a change to their account that another person may have made, or that is of interest to them.
+    /// Notifies a user of a change to their account that another person may have made, or that may
+    /// interest them.
     /// - Parameter complete: adds the values that the message needs besides the names of the installation.
     package func tell(
         _ kind: NoticeKind, to inbox: InboxAddress, in language: Catalogue, now: Int64,
@@ -161,8 +165,8 @@ package struct InboxMailer: Sendable {
             page: settings.publicURL.map { "\($0)/me" }, lifetime: seconds.map { Self.duration($0, in: language) })
     }
 
-    /// `123 456`. Between words that are written from right to left, two numbers with a space between them change places; with a
-    /// no-break space they are one number (UAX #9, W4).
+    /// `123 456`. Between words in a right-to-left script, two numbers with a space between them
+    /// change places. With a no-break space they are one number (UAX #9, W4).
     private static func grouped(_ code: String, in language: Catalogue) -> String {
         code.prefix(3) + (language.isRightToLeft ? "\u{A0}" : " ") + code.dropFirst(3)
     }
@@ -186,7 +190,8 @@ package struct InboxMailer: Sendable {
         let octets: [UInt8]
         do { octets = try message.write(signer: signer) } catch { throw MailerError.signing("\(error)") }
         do throws(SubmissionFailure) {
-            // The address for answers also takes bounces, and forwards none of them; other messages have the null sender.
+            // The address for answers also receives bounces, and forwards none of them. Other
+            // messages have the null sender.
             try submission.send(from: answer, to: inbox, message: octets)
         } catch {
             throw MailerError.submission(error)

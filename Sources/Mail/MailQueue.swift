@@ -1,14 +1,15 @@
-// Sends mail outside the request that causes it: neither the response nor its time shows whether a message is sent.
+// Sends mail outside the request that causes it, so that neither the response nor its time shows
+// whether a message is sent.
 
 import Concurrency
 
-/// Two lanes, each a thread that works through a bounded queue in order: look-ups do not wait for messages that are being
-/// handed over, which takes as long as the mail server needs.
+/// Two lanes, each a thread that works through a bounded queue in order. Look-ups do not wait for
+/// messages, as the hand-over of a message takes as long as the mail server needs.
 package final class MailQueue: Sendable {
     private let lookUps: Lane
     private let messages: Lane
 
-    /// - Parameter capacity: jobs that may wait in a lane; beyond, they are refused.
+    /// - Parameter capacity: jobs that may wait in a lane; more jobs are refused.
     package init(capacity: Int = 1000) {
         lookUps = Lane(capacity: capacity)
         messages = Lane(capacity: capacity)
@@ -35,7 +36,7 @@ package final class MailQueue: Sendable {
 
 private final class Lane: @unchecked Sendable {
     private let condition = MonotonicCondition()
-    // Guarded by `condition`.
+    // Protected by `condition`.
     private var jobs: [@Sendable () -> Void] = []
     private var isStopped = false
     private var isRunning = false

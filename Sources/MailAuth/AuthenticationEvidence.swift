@@ -1,4 +1,5 @@
-// What mail authentication found for one message. Facts only: RelayCore decides what they prove for the relay.
+// The findings of mail authentication for one message. Facts only: RelayCore decides what they
+// prove for the relay.
 
 /// Results of SPF (RFC 7208 section 2.6).
 package enum SPFResult: String, Sendable, Hashable, CaseIterable {
@@ -15,14 +16,14 @@ package enum DMARCResult: String, Sendable, Hashable, CaseIterable {
     case none, pass, fail, temperror, permerror
 }
 
-/// SPF as evaluated for one identity.
+/// The SPF finding for one identity.
 package struct SPFFinding: Sendable, Hashable {
     package enum Identity: String, Sendable, Hashable { case mailFrom = "mfrom", helo }
     package let result: SPFResult
     package let identity: Identity
-    /// The domain that was checked, lower case; empty where there was none to check.
+    /// The checked domain, in lower case; empty if there was none to check.
     package let domain: String
-    /// The reason, for the log and the operator; never sent to the other side.
+    /// The reason, for the log and the operator; never sent to the client.
     package let reason: String
 
     package init(result: SPFResult, identity: Identity, domain: String, reason: String) {
@@ -42,17 +43,19 @@ package struct DKIMFinding: Sendable, Hashable {
     package let selector: String
     /// `a=`, as written; empty if the upstream filter did not report it.
     package let algorithm: String
-    /// Whether the signature covers the whole body: no `l=`, or one that reaches its end.
+    /// Whether the signature covers the whole body: no `l=`, or one that reaches the end of the
+    /// body.
     package let coversWholeBody: Bool
     /// The reason, for the log and the operator.
     package let reason: String
-    /// Domain of `i=`, lower case (`d=` where there is no `i=`); empty where unknown. Its local part is never kept.
+    /// Domain of `i=`, lower case (`d=` if there is no `i=`); empty if unknown. Its local part is never kept.
     package let identityDomain: String
-    /// The first eight characters of `b=`, which distinguish several signatures (`header.b`, RFC 6008); empty where unknown.
+    /// The first eight characters of `b=`, which distinguish several signatures (`header.b`, RFC 6008); empty if unknown.
     package let signaturePrefix: String
     /// Whether the key that decided the result is in test mode (`t=y`); the result is then never `pass`.
     package let isTesting: Bool
-    /// Whether the field breaks the syntax of RFC 6376 section 3.5; its domain, if it has one, is what it claims.
+    /// Whether the field breaks the syntax of RFC 6376 section 3.5. Its domain, if it has one, is
+    /// then only a claim.
     package let isMalformed: Bool
 
     package init(
@@ -72,17 +75,18 @@ package struct DKIMFinding: Sendable, Hashable {
     }
 }
 
-/// DMARC as evaluated for the header From.
+/// The DMARC finding for the header From.
 package struct DMARCFinding: Sendable, Hashable {
     package let result: DMARCResult
-    /// The domain at which a record was found; empty where there is none.
+    /// The domain at which a record was found; empty if there is none.
     package let domain: String
-    /// `none`, `quarantine` or `reject`, as it applies to the From domain; empty if there is no record, or the policy is not
-    /// known.
+    /// `none`, `quarantine` or `reject`, as it applies to the From domain; empty if there is no
+    /// record, or if the policy is unknown.
     package let policy: String
-    /// The organizational domain of the From domain, by the records found; nil where no record was found.
+    /// The organizational domain of the From domain, by the records found; nil if no record was found.
     package let organizationalDomain: String?
-    /// Whether the record asks for a signature of the From domain itself (`adkim=s`); false where no record was found.
+    /// Whether the record requires a signature of the From domain itself (`adkim=s`); false if no
+    /// record was found.
     package let isStrictDKIM: Bool
     /// The same for SPF (`aspf=s`).
     package let isStrictSPF: Bool
@@ -123,7 +127,7 @@ package struct AuthenticationEvidence: Sendable, Hashable {
 
 /// The SMTP client and envelope sender that SPF checks.
 package struct SMTPClientIdentity: Sendable, Hashable {
-    /// The client's address in text form (`192.0.2.1`, `2001:db8::1`); nil where there is none, as on a local socket.
+    /// The client's address in text form (`192.0.2.1`, `2001:db8::1`); nil if there is none, as on a local socket.
     package let address: String?
     /// The HELO or EHLO argument as given.
     package let helo: String

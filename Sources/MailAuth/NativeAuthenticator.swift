@@ -1,10 +1,10 @@
-// SPF, DKIM and DMARC evaluated here, for messages that no trusted filter has judged.
+// SPF, DKIM and DMARC evaluated here, for messages without a result of a trusted filter.
 
 import InternetMessage
 
 /// Evaluates the proof of each message itself.
 package struct NativeAuthenticator: SenderAuthenticator {
-    /// Gives the resolver of one message, with its own budget.
+    /// Makes the resolver of one message, with its own budget.
     fileprivate let resolver: @Sendable () -> any DNSResolver
 
     package init(resolver: @escaping @Sendable () -> any DNSResolver) { self.resolver = resolver }
@@ -43,7 +43,7 @@ package struct NativeAuthenticator: SenderAuthenticator {
     }
 }
 
-/// Believes trusted filters if they left a result, and evaluates messages that they have not judged.
+/// Uses the results of trusted filters if there are any, and evaluates the other messages.
 package struct PreferringAuthenticator: SenderAuthenticator {
     private let upstream: UpstreamResultsAuthenticator
     private let native: NativeAuthenticator
@@ -64,8 +64,8 @@ package struct PreferringAuthenticator: SenderAuthenticator {
             resolver: native.resolver())
     }
 
-    /// A message that a trusted filter judged. If the filter reported no DMARC result, DMARC is evaluated here, from the
-    /// filter's SPF and DKIM results.
+    /// A message with a result of a trusted filter. If the filter reported no DMARC result, DMARC
+    /// is evaluated here, from the filter's SPF and DKIM results.
     private final class JudgedSession: AuthenticationSession {
         private var evidence: AuthenticationEvidence
         private let header: HeaderSection
@@ -81,7 +81,8 @@ package struct PreferringAuthenticator: SenderAuthenticator {
 
         func finish() -> AuthenticationEvidence {
             let told = evidence.dmarc
-            // Filters write the policy into a comment, if at all; a failure without one does not show what the domain asks for.
+            // Filters write the policy into a comment, if at all. A failure without one does not
+            // show what the domain requests.
             guard told == nil || (told?.result == .fail && told?.policy.isEmpty == true),
                 case .success(let author) = AuthorAddress.parse(header: header), let domain = author.normalized?.domain
             else { return evidence }
@@ -89,7 +90,8 @@ package struct PreferringAuthenticator: SenderAuthenticator {
             if let told {
                 evidence.dmarc = told.with(result: .fail, policy: own.result == .none ? "none" : own.policy)
             } else {
-                // What the filters did not check may have passed, so without it a message has not failed.
+                // A check that the filters did not make may have passed, so without its result a
+                // message has not failed.
                 let isWhole = !evidence.spf.isEmpty && !evidence.dkim.isEmpty
                 evidence.dmarc = isWhole || own.result != .fail ? own : own.with(result: .none, policy: own.policy)
             }

@@ -1,20 +1,21 @@
-// A cache of parsed DNS records by their text: one domain's records are read for every message that it sends.
+// A cache of parsed DNS records by their text, as one domain's records are read for every message
+// that it sends.
 
 import Glibc
 import Synchronization
 
-/// Parsed records by their exact text. A text always parses to the same value, so no entry expires; only the resolver knows
-/// whether the domain still has the record.
+/// Parsed records by their exact text. A text always parses to the same value, so no entry expires.
+/// Only the resolver knows whether the domain still has the record.
 final class ParsedRecords<Value: Sendable>: Sendable {
-    /// Longest text that is kept, in octets; a longer one is parsed each time.
+    /// Longest text that is kept, in octets. A longer one is parsed each time.
     private let longest: Int
-    /// Texts kept, and octets of all of them; the parsed values take up to eight times as much. Beyond either limit all are
-    /// dropped.
+    /// Maximum texts, and maximum octets of all texts; the parsed values need up to eight times as
+    /// much. Beyond either limit all are dropped.
     private let (capacity, octets): (Int, Int)
     private let parse: @Sendable ([UInt8]) -> Value
     private let known = Mutex<(values: [Text: Value], octets: Int)>(([:], 0))
 
-    /// Hashes and compares the octets in one piece; an array does it one by one.
+    /// Hashes and compares all octets together; an array does it one by one.
     private struct Text: Hashable, Sendable {
         let octets: [UInt8]
 
@@ -44,12 +45,12 @@ final class ParsedRecords<Value: Sendable>: Sendable {
         let value = parse(text)
         known.withLock { known in
             if known.values.count >= capacity || known.octets + text.count > octets { known = ([:], 0) }
-            // Another thread may have parsed it meanwhile.
+            // Another thread may have parsed it at the same time.
             if known.values.updateValue(value, forKey: key) == nil { known.octets += text.count }
         }
         return value
     }
 
-    /// How many texts are kept.
+    /// The number of texts in the cache.
     var count: Int { known.withLock { $0.values.count } }
 }

@@ -1,4 +1,5 @@
-// Proof of the sender goes through one protocol, whether Postern evaluates SPF and DKIM itself or trusts an upstream filter.
+// The one protocol for proof of the sender, used when Postern evaluates SPF and DKIM itself and
+// when it trusts an upstream filter.
 
 import InternetMessage
 
@@ -11,16 +12,16 @@ package protocol SenderAuthenticator: Sendable {
     func begin(client: SMTPClientIdentity, header: HeaderSection, now: Int64) -> any AuthenticationSession
 }
 
-/// The authentication of one message: the body is fed as it arrives and is never held for it.
+/// The authentication of one message. The body is fed to it as it arrives and need not be kept.
 package protocol AuthenticationSession: AnyObject {
-    /// Makes all DNS queries that the header section requires, before there is a body; may block. Called once, before `update`,
-    /// or not at all.
-    /// - Returns: the findings if the body turns out to be the signed one, which is the best possible result; nil if that
-    ///   cannot be determined before the end.
+    /// Makes all DNS queries that the header section requires, before there is a body; may block.
+    /// Called once, before `update`, or never.
+    /// - Returns: the best possible findings, which apply if the body is the signed one; nil if
+    ///   they cannot be determined before the end.
     func prepare() -> AuthenticationEvidence?
     /// Takes the next octets of the body, line ends as CRLF.
     func update(body: UnsafeRawBufferPointer)
-    /// Ends the body and evaluates. Called once; may query the DNS and block.
+    /// Ends the body and evaluates. Call it once. May query the DNS and block.
     func finish() -> AuthenticationEvidence
 }
 

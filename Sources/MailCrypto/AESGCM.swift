@@ -1,11 +1,11 @@
-// AES-256-GCM (NIST SP 800-38D): sealed storage where every nonce is used once.
+// AES-256-GCM (NIST SP 800-38D), for sealed storage with each nonce used only once.
 
 import COpenSSL
 
 /// Authenticated encryption with a 32-octet key and a 12-octet nonce. A nonce must never occur twice with one key.
 package enum AESGCM {
     private static let tagLength = 16
-    /// EVP uses `Int32` lengths; nothing sealed here comes near the limit.
+    /// EVP uses `Int32` lengths. Data sealed here is always far below that limit.
     private static let maximumLength = 1 << 30
 
     /// Ciphertext followed by the 16-octet tag.
@@ -28,7 +28,8 @@ package enum AESGCM {
     }
 
     /// The plaintext of the output of `seal`.
-    /// - Throws: `authenticationFailed` if anything differs; `invalidKey`, `invalidParameter` as for `seal`.
+    /// - Throws: `authenticationFailed` if anything differs; `invalidKey` and `invalidParameter` as
+    ///   for `seal`.
     package static func open(
         _ sealed: [UInt8], key: [UInt8], nonce: [UInt8], associatedData: [UInt8]
     ) throws -> [UInt8] {

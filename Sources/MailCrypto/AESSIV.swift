@@ -1,6 +1,7 @@
-// AES-SIV (RFC 5297): deterministic authenticated encryption, for ids that must be the same each time they are made. S2V is
-// implemented here over libcrypto's CMAC and CTR: OpenSSL 3.0's AES-SIV cannot seal an empty plaintext (it leaves a tag of
-// zeros), and ignores empty associated data before 3.0.10 (CVE-2023-2975).
+// AES-SIV (RFC 5297): deterministic authenticated encryption, for ids that must be the same each
+// time they are made. S2V is implemented here with libcrypto's CMAC and CTR. OpenSSL 3.0's AES-SIV
+// cannot seal an empty plaintext (it leaves a tag of zeros), and ignores empty associated data
+// before 3.0.10 (CVE-2023-2975).
 
 import COpenSSL
 

@@ -1,4 +1,4 @@
-// The algorithms, fetched once: in OpenSSL 3 an implicit fetch for every use is slow.
+// The algorithms, fetched once, as in OpenSSL 3 an implicit fetch for every use is slow.
 
 import COpenSSL
 
@@ -19,15 +19,16 @@ struct Algorithms: @unchecked Sendable {
 
     private static let fetched = Algorithms()
 
-    /// Stops the process if libcrypto lacks SHA-256, CMAC or AES-GCM: every build of OpenSSL 3 has them, and no input can cause
-    /// it.
+    /// Stops the process if libcrypto lacks SHA-256, CMAC or AES-GCM. Every build of OpenSSL 3 has
+    /// them, and no input can cause it.
     static var shared: Algorithms {
         guard let fetched else { preconditionFailure("libcrypto without SHA-256, CMAC or AES-256-GCM") }
         return fetched
     }
 }
 
-/// For calls that fail only when there is no memory left; Swift's own allocations stop the process in that case too.
+/// For calls that fail only when there is no memory left. Swift's own allocations also stop the
+/// process in that case.
 @inline(__always)
 func mustSucceed(_ result: Int32) {
     precondition(result == 1, "libcrypto is out of memory")

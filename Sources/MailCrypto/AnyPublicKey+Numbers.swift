@@ -1,7 +1,8 @@
-// Public keys made from their numbers: written as a SubjectPublicKeyInfo, which libcrypto checks when it reads it.
+// Public keys made from their numbers. They are written as a SubjectPublicKeyInfo, which libcrypto
+// checks when it reads it.
 
 extension AnyPublicKey {
-    /// NIST curves (FIPS 186-5) as certificates name them.
+    /// NIST curves (FIPS 186-5) that certificates name.
     package enum Curve: Sendable, Hashable {
         case p256, p384, p521
 

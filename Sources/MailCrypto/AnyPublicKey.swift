@@ -91,7 +91,8 @@ package final class AnyPublicKey: Sendable {
         }
     }
 
-    /// Whether `signature` was made over `message` by this scheme; also false if the scheme does not suit the key.
+    /// Whether `signature` was made over `message` by this scheme. Also false if the scheme does
+    /// not fit the key.
     package func verify(_ scheme: Scheme, signature: [UInt8], message: [UInt8]) -> Bool {
         guard scheme.suits(kind), !signature.isEmpty, let context = EVP_MD_CTX_new() else { return false }
         defer {

@@ -15,7 +15,7 @@ package final class Certificate: @unchecked Sendable {
     private let pointer: OpaquePointer
     package let publicKey: AnyPublicKey
 
-    /// Longest certificate, in octets: those of attestations have about a thousand.
+    /// Longest certificate, in octets. Those of attestations have about a thousand.
     private static let longest = 16_384
 
     /// Takes one certificate, DER; `invalidKey` if it is malformed, octets follow, or its key is of a kind not used here.

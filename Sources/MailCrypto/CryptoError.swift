@@ -1,10 +1,11 @@
-// The only error type of this module. OpenSSL's own error queue is read here and always emptied.
+// The only error type of this module. The code here reads OpenSSL's own error queue and always
+// empties it.
 
 import COpenSSL
 
-/// A cryptographic operation that failed. Holds no key material and none of the processed data.
+/// A cryptographic operation that failed. Contains no key material and none of the processed data.
 package struct CryptoError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What kind of failure it was. More may be added: switch with a default.
+    /// The kind of failure. More may be added, so switch with a default.
     package struct Code: RawRepresentable, Sendable, Hashable {
         package let rawValue: String
         package init(rawValue: String) { self.rawValue = rawValue }
@@ -20,7 +21,7 @@ package struct CryptoError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     package let code: Code
-    /// One sentence for people; never needed to distinguish failures.
+    /// One sentence for people. Code never needs it to distinguish failures.
     package let message: String
 
     package init(_ code: Code, _ message: String) {
@@ -30,7 +31,8 @@ package struct CryptoError: Error, Sendable, Hashable, CustomStringConvertible {
 
     package var description: String { "\(code.rawValue): \(message)" }
 
-    /// An error whose message ends with OpenSSL's last error; empties its queue for this thread.
+    /// An error with OpenSSL's last error at the end of its message. Empties the queue for this
+    /// thread.
     static func fromLibrary(_ code: Code, _ message: String) -> CryptoError {
         guard let reason = drainLibraryErrors() else { return CryptoError(code, message) }
         return CryptoError(code, "\(message) (\(reason))")

@@ -43,7 +43,7 @@ package struct DERReader: Sendable {
         return content
     }
 
-    /// The next value, whatever it is; nil, with nothing consumed, if it is malformed.
+    /// The next value, of any kind; nil, with nothing consumed, if it is malformed.
     package mutating func readAny() -> (tag: Tag, content: DERReader)? {
         var rest = bytes
         guard let tag = Self.tag(&rest), let length = Self.length(&rest), length <= rest.count else { return nil }

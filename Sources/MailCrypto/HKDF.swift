@@ -6,7 +6,7 @@ package enum HKDFSHA256 {
     /// - Parameters:
     ///   - key: the input key material.
     ///   - salt: empty for none, which RFC 5869 section 2.2 treats as 32 zero octets.
-    ///   - info: what the derived key is for.
+    ///   - info: the purpose of the derived key.
     ///   - length: 1 to 8160 octets (section 2.3); `invalidParameter` beyond.
     package static func derive(key: [UInt8], salt: [UInt8] = [], info: [UInt8], length: Int) throws -> [UInt8] {
         guard (1...255 * 32).contains(length) else {

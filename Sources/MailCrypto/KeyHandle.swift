@@ -2,7 +2,8 @@
 
 import COpenSSL
 
-/// One key of libcrypto. Never changed after it is made; EVP operations on it use their own contexts, so threads may share it.
+/// One key of libcrypto. Never changed after it is made. EVP operations on it use their own
+/// contexts, so threads may share it.
 final class KeyHandle: @unchecked Sendable {
     let pointer: OpaquePointer
 
@@ -13,7 +14,7 @@ final class KeyHandle: @unchecked Sendable {
 
     var kind: Int32 { EVP_PKEY_get_base_id(pointer) }
 
-    /// Reads one private key; a PEM file that needs a pass phrase is refused, without a prompt.
+    /// Reads one private key. A PEM file that needs a pass phrase is refused, without a prompt.
     static func privateKey(pem: String) throws -> KeyHandle {
         let bytes = Array(pem.utf8)
         guard (1...65536).contains(bytes.count) else {
@@ -30,7 +31,8 @@ final class KeyHandle: @unchecked Sendable {
         guard let key = pointer else {
             throw CryptoError.fromLibrary(.invalidKey, "no private key could be read from the PEM text")
         }
-        // Reading tries several decoders; those that did not match leave errors behind even if one did.
+        // Reading tries several decoders. Those that did not match leave errors, even if one
+        // matched.
         drainLibraryErrors()
         return KeyHandle(key)
     }

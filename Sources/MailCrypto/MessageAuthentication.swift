@@ -4,8 +4,8 @@ import COpenSSL
 
 /// HMAC with SHA-256 under one key. May be shared between threads.
 ///
-/// Uses the digest itself and not libcrypto's MAC, which takes five times as long for a short message: it looks its digest up
-/// by name for every code.
+/// Uses the digest itself and not libcrypto's MAC. That needs five times as long for a short
+/// message, because it looks up its digest by name for every code.
 package final class HMACSHA256: @unchecked Sendable {
     private static let blockLength = 64
 
@@ -75,7 +75,7 @@ package enum HMACSHA1 {
 final class AESCMAC {
     private let context: OpaquePointer
 
-    /// Nil where `key` is not 16, 24 or 32 octets long.
+    /// Nil if `key` is not 16, 24 or 32 octets long.
     init?(key: ArraySlice<UInt8>) {
         guard let context = EVP_MAC_CTX_new(Algorithms.shared.cmac) else { return nil }
         self.context = context
@@ -113,12 +113,14 @@ final class AESCMAC {
     }
 }
 
-/// Whether both hold the same octets; the time does not depend on where they differ. Lengths are not secret.
+/// Whether both contain the same octets. The time does not depend on the position of a difference.
+/// Lengths are not secret.
 package func constantTimeEqual(_ a: [UInt8], _ b: [UInt8]) -> Bool {
     a.count == b.count && CRYPTO_memcmp(a, b, a.count) == 0
 }
 
-/// Whether both hold the same octets; the time does not depend on where they differ. Lengths are not secret.
+/// Whether both contain the same octets. The time does not depend on the position of a difference.
+/// Lengths are not secret.
 package func constantTimeEqual(_ a: ArraySlice<UInt8>, _ b: ArraySlice<UInt8>) -> Bool {
     a.count == b.count
         && a.withUnsafeBytes { a in b.withUnsafeBytes { b in CRYPTO_memcmp(a.baseAddress, b.baseAddress, a.count) == 0 } }

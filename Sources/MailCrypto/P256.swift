@@ -1,11 +1,12 @@
-// ECDSA on P-256 with SHA-256 (FIPS 186-5 section 6), which is ES256 of JOSE (RFC 7518 section 3.4).
+// ECDSA on P-256 with SHA-256 (FIPS 186-5 section 6), which JOSE calls ES256 (RFC 7518 section
+// 3.4).
 
 import COpenSSL
 
 /// Coordinates of a point and numbers of a signature have this many octets, big-endian.
 private let octetCount = 32
 
-/// The curve as libcrypto names it.
+/// The name of the curve in libcrypto.
 private let curve = "prime256v1"
 
 /// A public key on P-256. May be shared between threads.

@@ -1,5 +1,5 @@
-// The pattern that Infineon's library left in its RSA keys (CVE-2017-15361, "ROCA"): anyone with the modulus can factor many of
-// them.
+// The pattern that Infineon's library left in its RSA keys (CVE-2017-15361, "ROCA"). Anyone with
+// the modulus can factor many of them.
 
 package enum ROCA {
     /// The odd primes up to 167: every such modulus is a power of 65537 modulo each of them.

@@ -3,13 +3,14 @@
 import COpenSSL
 import Synchronization
 
-/// Contexts for signing or for verifying with one key, prepared once and reused: preparing one takes libcrypto half as long as
-/// a verification. No two operations share a context at the same time.
+/// Contexts for signing or for verifying with one key, prepared once and reused. Preparing one
+/// takes libcrypto half as long as a verification. No two operations share a context at the same
+/// time.
 private final class RSAContexts: Sendable {
     private struct Context: @unchecked Sendable { let pointer: OpaquePointer }
 
-    /// Number of contexts kept for reuse, some 600 octets each; those beyond, when more threads needed one at a time, are
-    /// freed.
+    /// Number of contexts kept for reuse, about 600 octets each. If more threads need one at a
+    /// time, the additional ones are freed after use.
     private static let capacity = 4
 
     private let idle = Mutex<[Context]>([])
@@ -83,7 +84,7 @@ package final class RSAPublicKey: Sendable {
     }
 
     private static func fill(_ context: OpaquePointer, with numbers: RSAPublicNumbers, _ key: inout OpaquePointer?) -> Int32 {
-        // OSSL_PARAM holds big numbers in the machine's byte order.
+        // OSSL_PARAM uses the machine's byte order for big numbers.
         func native(_ bytes: ArraySlice<UInt8>) -> [UInt8] { 1.littleEndian == 1 ? bytes.reversed() : Array(bytes) }
         var modulus = native(numbers.modulus)
         var exponent = native(numbers.exponent)

@@ -1,4 +1,5 @@
-// DER of RSA public keys, parsed here: libcrypto's decoder takes five times as long as the verification that follows it.
+// DER of RSA public keys, parsed here, as libcrypto's decoder takes five times as long as the
+// verification after it.
 
 /// Modulus and exponent, big-endian, without leading zeros.
 struct RSAPublicNumbers {

@@ -37,7 +37,7 @@ package final class SHA256 {
         if bytes.withContiguousStorageIfAvailable({ update(UnsafeRawBufferPointer($0)) }) == nil { update(Array(bytes)) }
     }
 
-    /// The digest, 32 octets. The object is then in the state of a new one.
+    /// The digest, 32 octets. Resets the object to the state of a new one.
     package func finalize() -> [UInt8] {
         let digest = [UInt8](unsafeUninitializedCapacity: Self.length) { buffer, count in
             mustSucceed(EVP_DigestFinal_ex(context, buffer.baseAddress, nil))

@@ -1,7 +1,8 @@
-// A type that holds a secret prints nothing of it.
+// A type that contains a secret prints nothing of it.
 
-/// A type with a secret in it. Printing it, or anything that contains it, shows only the type's name: code that prints a value,
-/// including libraries at level `debug`, would otherwise print all its members.
+/// A type with a secret in it. If the value, or anything that contains it, is printed, only the
+/// type's name appears. Code that prints a value, including libraries at level `debug`, would
+/// otherwise print all its members.
 package protocol SecretHolder: CustomStringConvertible, CustomReflectable {}
 
 extension SecretHolder {

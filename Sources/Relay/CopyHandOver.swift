@@ -1,4 +1,5 @@
-// Carries fan-out copies of a message to an internal smtpd of the same Postfix, in the name of the client they came from.
+// Hands fan-out copies of a message to an internal smtpd of the same Postfix, in the name of their
+// original client.
 
 import Logging
 import PosternConfiguration
@@ -6,7 +7,7 @@ import RelayCore
 import RelayMilter
 import Mail
 
-/// Opens connections to the smtpd that `setup postfix` made for copies.
+/// Opens connections to the smtpd that `setup postfix` configured for copies.
 struct CopyHandOver: CopyCarrier {
     private let submission: SMTPSubmission
     private let peers: MilterPeers
@@ -17,7 +18,8 @@ struct CopyHandOver: CopyCarrier {
         guard let smtpd = configuration.fanOut else { return nil }
         peers = MilterPeers(configuration.milter.peers)
         self.logger = logger
-        // Postfix waits for its filter (milter_content_timeout, 300 s); the filter reports progress with each copy.
+        // Postfix waits for its filter (milter_content_timeout, 300 s). The filter reports progress
+        // with each copy.
         submission = SMTPSubmission(
             host: smtpd.host, port: UInt16(clamping: smtpd.port), helo: configuration.hostname, timeout: 20, dataTimeout: 120)
     }
@@ -30,7 +32,8 @@ struct CopyHandOver: CopyCarrier {
         return connection.map(Session.init)
     }
 
-    /// If Postfix does not listen there, any user of this machine could, and would receive the mail.
+    /// If Postfix does not listen there, any user of this machine could, and would receive the
+    /// mail.
     private func objection(to descriptor: Int32) -> String? {
         guard let objection = peers.objection(to: descriptor) else { return nil }
         logger.error(
@@ -52,7 +55,7 @@ struct CopyHandOver: CopyCarrier {
                 switch try connection.send(from: original.sender, parameters: parameters, to: paths, stuffed: content) {
                 case .taken(let queueID): return .taken(queueID: queueID)
                 case .refused(let code, let enhanced, let text):
-                    // The reference of the copy's own transaction is dropped.
+                    // The reference of the copy's own transaction is removed.
                     let end = text.hasSuffix("]") ? text.lastIndex(of: "[") ?? text.endIndex : text.endIndex
                     return .refused(SMTPReply(code: code, enhanced: enhanced, text: String(text[..<end].trimmed)))
                 }

@@ -10,9 +10,9 @@ import MailCrypto
 package enum DKIMKeyMaker {
     /// Generates a key and stores it.
     /// - Parameters:
-    ///   - bits: the shortest that the algorithm allows where it is nil.
-    ///   - selector: nil for one made of algorithm and month, as in `rsa202611`.
-    ///   - isActive: whether it signs at once, published or not.
+    ///   - bits: if nil, the minimum of the algorithm.
+    ///   - selector: if nil, made of algorithm and month, as in `rsa202611`.
+    ///   - isActive: whether it signs at once, even if it is not yet published.
     package static func generate(
         _ store: Store, domain: String, algorithm: DKIMAlgorithm, selector: String? = nil, bits: Int? = nil,
         isActive: Bool = false,
@@ -69,7 +69,7 @@ package enum DKIMKeyMaker {
         }
     }
 
-    /// The DNS record that a key should have until it is retired.
+    /// The DNS record of a key, which must stay until the key is retired.
     package static func publication(_ key: DKIMKey, in store: Store) throws -> DKIMKeyPublication {
         let parsed = try parse(store.dkimKeys.privateKey(key), of: key)
         do {

@@ -7,11 +7,12 @@ import MailAuth
 import PosternConfiguration
 import RelayCore
 
-/// Makes engines, in the same way for the service and for `postern explain`.
+/// Makes engines. The service and `postern explain` use it in the same way.
 package enum EngineFactory {
     /// - Parameters:
     ///   - counters: nil for an engine that changes nothing in the store.
-    ///   - commits: writes tokens for many messages at once; nil for a transaction each.
+    ///   - commits: writes tokens for many messages at a time; if nil, each message uses its own
+    ///     transaction.
     ///   - replyMemory: shared by all engines of a process, so that a reload does not double the budget.
     /// - Throws: `ConfigurationError` if the keys cannot be used, `TemplateError`.
     package static func engine(
@@ -40,8 +41,8 @@ package enum EngineFactory {
         configuration.relayDomains.first.map { ProbeIdentity(keys: keys, domain: $0) }
     }
 
-    /// Proves senders with our own evaluation or, if configured, with the results of an upstream filter that the operator
-    /// trusts.
+    /// Makes the proof of senders. It uses our own evaluation or, if configured, the results of an
+    /// upstream filter that the operator trusts.
     package static func authenticator(
         _ configuration: Configuration, resolver: @escaping @Sendable () -> any DNSResolver
     ) -> any SenderAuthenticator {

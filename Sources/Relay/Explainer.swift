@@ -1,4 +1,5 @@
-// `postern explain`: what would happen to a message, decided by the same engine that the milter runs.
+// `postern explain`: shows how the relay would handle a message. The same engine decides as in the
+// milter.
 
 import DNSClient
 import InternetMessage
@@ -30,7 +31,7 @@ package struct ExplainedMessage: Sendable {
     }
 }
 
-/// What would happen to the message.
+/// The handling of the message.
 package struct Explanation: Sendable {
     package enum Action: String, Sendable { case relay, refuse, `defer` }
 
@@ -40,18 +41,20 @@ package struct Explanation: Sendable {
     }
 
     package let action: Action
-    /// One for each recipient, in the order given: that of RCPT, or for an accepted recipient that of the end of data.
+    /// One for each recipient, in the given order: the reply to RCPT, or for an accepted recipient
+    /// the reply at the end of data.
     package let replies: [Reply]
     package let reasons: [RelayReason]
-    /// The message and envelope that are sent on; nil if nothing is.
+    /// The outgoing message and envelope; nil if there is none.
     package let outgoing: ModifiedMessage?
-    /// What happens to the copies for further accounts, in the order of their recipients.
+    /// The handling of the copies for further accounts, in the order of their recipients.
     package var copies: [Explanation] = []
 }
 
 package enum Explainer {
     /// Runs the transaction. Writes nothing if the engine's directory is read-only.
-    /// - Parameter fansOut: whether further accounts get a copy of the message, as with `fan_out: on`.
+    /// - Parameter fansOut: whether further accounts get a copy of the message, as with `fan_out:
+    ///   on`.
     package static func explain(_ message: ExplainedMessage, engine: RelayEngine, fansOut: Bool = false) -> Explanation {
         let sender = message.mailFrom.withoutPathBrackets
         let transaction = RelayTransaction(
@@ -89,7 +92,8 @@ package enum Explainer {
             action: .relay, replies: replies, reasons: reasons, outgoing: decision.outcome == .discard ? nil : outgoing)
     }
 
-    /// Explains each account's part as a separate transaction, which it is: a copy comes back with the same client and sender.
+    /// Explains each account's part as a separate transaction, as in operation: a copy returns with
+    /// the same client and sender.
     private static func fannedOut(
         _ message: ExplainedMessage, _ engine: RelayEngine, _ parts: [[String]], _ refused: [Int: Refusal]
     ) -> Explanation {
@@ -98,7 +102,8 @@ package enum Explainer {
             part.recipients = paths
             return explain(part, engine: engine)
         }
-        // Accepted if all parts are. An error of the message itself is reported at once; otherwise the sender has to retry.
+        // Accepted if all parts are. An error of the message itself is reported at once; otherwise
+        // the sender must retry.
         let isAccepted = explained.allSatisfy { $0.action == .relay }
         let own = explained.first.flatMap { $0.action == .relay ? nil : $0.replies.first?.reply }
         let ofMessage = own.flatMap { SMTPReply.isOfRecipient($0.code, $0.enhanced) ? nil : $0 }
@@ -122,7 +127,7 @@ package enum Explainer {
             try transaction.endHeader()
             var rest = message.body
             while !rest.isEmpty {
-                // In the chunks of libmilter, so that the same code paths are used.
+                // In the chunks of libmilter, so that the same code runs.
                 let chunk = rest.prefix(65_535)
                 try transaction.addBody(chunk)
                 rest = rest.dropFirst(chunk.count)
@@ -133,8 +138,8 @@ package enum Explainer {
         return transaction.finish()
     }
 
-    /// A reply or report as Postfix passes it on. For a forward, the author is judged by the file as it is: a broken header
-    /// section, which Postfix would have fixed, is refused.
+    /// A reply or report as Postfix passes it to a filter. For a forward, the file is read
+    /// unchanged: a broken header section, which Postfix would have fixed, is refused.
     private static func received(_ message: [UInt8], direction: TransactionDirection?) -> [UInt8] {
         switch direction {
         case .reply, .report: LineEnds.received(message)
@@ -143,13 +148,14 @@ package enum Explainer {
     }
 }
 
-/// Explains messages for an installation: with one engine for the network, and one for each file of DNS answers.
+/// Explains messages for an installation: with one engine for the network, and one for each file of
+/// DNS answers.
 package struct InstallationExplainer {
     private let base: RelayEngine
     private let configuration: Configuration
 
     /// - Parameter now: seconds since 1970.
-    /// - Throws: as `EngineFactory.engine`, `Resolvers.perMessage` and the store do.
+    /// - Throws: the errors of `EngineFactory.engine`, `Resolvers.perMessage` and the store.
     package init(_ installation: Installation, now: @escaping @Sendable () -> Int64) throws {
         configuration = installation.configuration
         let resolver = try Resolvers.perMessage(configuration, path: installation.resolved.path)
@@ -171,7 +177,7 @@ package struct InstallationExplainer {
 }
 
 extension RelayDecision {
-    /// Whether the sender learns that the message was accepted.
+    /// Whether the sender's server gets a reply that accepts the message.
     fileprivate var isRelayed: Bool {
         if case .refuse = outcome { return false }
         return true

@@ -1,7 +1,7 @@
-// Converts a message from a file to the form that a filter behind Postfix sees.
+// Converts a message from a file to the form that a filter of Postfix sees.
 
 package enum LineEnds {
-    /// Postfix reads a bare LF as a line end and passes every line on with CRLF; a bare CR stays.
+    /// Postfix reads a bare LF as a line end and sends every line with CRLF. A bare CR stays.
     package static func crlf(_ message: [UInt8]) -> [UInt8] {
         var out: [UInt8] = []
         out.reserveCapacity(message.count + message.count / 32)
@@ -14,9 +14,10 @@ package enum LineEnds {
         return out
     }
 
-    /// A message as Postfix receives it over SMTP: in addition, a `From ` line of a mailbox file at its start becomes a
-    /// separate field (smtpd), and a line that is not a field ends the header section, with an empty line inserted before it
-    /// (cleanup). A filter sees neither.
+    /// A message in the form that Postfix receives by SMTP. In addition, a `From ` line of a
+    /// mailbox file at its start becomes a separate field (smtpd). A line that is not a field ends
+    /// the header section, and an empty line is inserted before it (cleanup). A filter does not see
+    /// the original form of either.
     package static func received(_ message: [UInt8]) -> [UInt8] {
         var bytes = crlf(message)
         let mark = bytes.prefix { $0 == UInt8(ascii: ">") }.count
@@ -34,8 +35,8 @@ package enum LineEnds {
         return bytes
     }
 
-    /// Whether Postfix reads the line as the start of a field: printable ASCII, then a colon; white space before it is allowed
-    /// (RFC 5322 section 4.5).
+    /// Whether Postfix reads the line as the start of a field: printable ASCII, then a colon. White
+    /// space before the colon is allowed (RFC 5322 section 4.5).
     private static func isField(_ line: ArraySlice<UInt8>) -> Bool {
         var hasName = false
         var hasSpace = false

@@ -9,7 +9,7 @@ import RelayCore
 
 package enum MailerFactory {
     /// - Parameter signer: nil makes one that uses the present keys.
-    /// - Throws: `TemplateError`, `ConfigurationError`, and as the store does.
+    /// - Throws: `TemplateError`, `ConfigurationError`, and the errors of the store.
     package static func mailer(_ installation: Installation, signer: (any MessageSigner)? = nil) throws -> InboxMailer {
         let configuration = installation.configuration
         return InboxMailer(
@@ -22,7 +22,7 @@ package enum MailerFactory {
             templates: try templates(configuration, at: installation.resolved.path))
     }
 
-    /// The message for users who reply to the one that verifies an inbox.
+    /// The message for users who reply to a verification message of an inbox.
     /// - Throws: `TemplateError`, `ConfigurationError`.
     static func replyNotice(_ installation: Installation) throws -> ReplyNotice {
         ReplyNotice(
@@ -68,8 +68,8 @@ package enum MailerFactory {
         return SubmissionCredentials(user: user, password: password)
     }
 
-    /// Makes the token mint for the addresses that receive answers. It uses the keys at the time of each call, since they may
-    /// be replaced while the service runs. Throws `ConfigurationError`.
+    /// Makes the token mint for the addresses that receive answers. Each call uses the current
+    /// keys, as they may be replaced while the service runs. Throws `ConfigurationError`.
     package static func tokens(_ installation: Installation) throws -> @Sendable () -> TokenMint {
         let holder = installation.store.keys
         guard let keys = TokenKeys(holder.current.token) else {
@@ -77,13 +77,13 @@ package enum MailerFactory {
                 .invalidValue, at: installation.configuration.keyFilePath,
                 "the token keys cannot be used; restore the key file from a backup")
         }
-        // No rotation makes keys that cannot be used; in that case the first ones would serve.
+        // Rotation never makes keys that cannot be used. If it did, the first keys would be used.
         return { TokenMint(keys: TokenKeys(holder.current.token) ?? keys) }
     }
 }
 
 extension Configuration.VerificationSettings {
-    /// As the store counts them.
+    /// In the form that the store uses.
     package var limits: NoticeLimits {
         NoticeLimits(
             lifetime: Int64(hours) * 3600, tries: tries, perInbox: perInbox, perUser: perUser, perInstallation: perInstallation,

@@ -1,4 +1,4 @@
-// `postern verify message`: the mail authentication results of a message, and what they prove.
+// `postern verify message`: the mail authentication results of a message, and the resulting proof.
 
 import InternetMessage
 import MailAuth
@@ -36,15 +36,15 @@ package struct AuthenticationReport: Sendable {
     }
 }
 
-/// Whether the message proves its author by the rule for replies (docs/decisions/014): aligned DKIM or aligned SPF. Needs no
-/// DMARC record.
+/// Whether the message proves its author by the rule for replies (docs/decisions/014): aligned DKIM
+/// or aligned SPF. Does not require a DMARC record.
 package struct Proof: Sendable {
     /// The result for one registered source, by the rule for forwards.
     package struct Source: Sendable {
-        /// The domain or address that is registered.
+        /// The registered domain or address.
         package let source: String
         package let isProved: Bool
-        /// What proves it, as `dkim:app.example`, or why nothing does.
+        /// The proof, as in `dkim:app.example`, or the reason why there is none.
         package let reason: String
     }
 
@@ -57,7 +57,7 @@ package struct Proof: Sendable {
     package let isProved: Bool
     /// Whether a temporary error prevents a proof: the relay would answer 451.
     package let isTemporary: Bool
-    /// What proves it, as `dkim:app.example`, or why nothing does.
+    /// The proof, as in `dkim:app.example`, or the reason why there is none.
     package let reason: String
     /// The registered sources that cover the author; nil without an installation.
     package let sources: [Source]?
@@ -97,7 +97,8 @@ package enum MessageVerifier {
             guard let normal = written.normalized else { return noProof(domain: nil, AuthorDefect.invalidDomain.description) }
             address = normal
         }
-        /// Applies the rule itself to each finding alone, so that the list shows exactly what the rule accepts.
+        /// Applies the rule to each finding alone, so that the list shows exactly the findings that
+        /// the rule accepts.
         func proves(_ dkim: [DKIMFinding], _ spf: [SPFFinding]) -> Bool {
             let alone = AuthenticationEvidence(spf: spf, dkim: dkim, dmarc: evidence.dmarc)
             return (try? ReplyProof.prove(author: address, evidence: alone)) != nil

@@ -1,5 +1,5 @@
-// Which users of this machine are Postfix: they may connect to the milter's socket, and copies of messages may be handed to
-// them.
+// The users of this machine that are Postfix. They may connect to the milter's socket, and copies
+// of messages may be handed to them.
 
 import Glibc
 import Milter
@@ -7,7 +7,8 @@ import Support
 
 /// `milter.peers`, resolved to the users of this machine.
 package struct MilterPeers: Sendable {
-    /// Nil if everyone may connect: no user is named, or none of the named users exists on this machine.
+    /// Nil if everyone may connect: no user is configured, or none of the configured users exists
+    /// on this machine.
     package let users: Set<uid_t>?
     /// Names of users who do not exist on this machine.
     package let unknown: [String]
@@ -19,8 +20,8 @@ package struct MilterPeers: Sendable {
         unknown = names.filter { MilterServer.user($0) == nil }
     }
 
-    /// The problem and the remedy if Postfix runs as a user whose connections would be ended; nil if it may connect, or this
-    /// machine does not know that user.
+    /// The problem and the remedy if Postfix runs as a user whose connections would be ended. Nil
+    /// if it may connect, or if this machine does not know that user.
     /// - Parameter mailOwner: Postfix's `mail_owner`.
     package func trouble(mailOwner: String) -> Trouble? {
         guard let users, let owner = MilterServer.user(mailOwner), owner != 0, !users.contains(owner) else { return nil }
@@ -30,14 +31,16 @@ package struct MilterPeers: Sendable {
         )
     }
 
-    /// Why nothing may be handed over on a connection to Postfix; nil if it may. Called after the other end has greeted.
+    /// The reason why nothing may be handed over on a connection to Postfix; nil if it may. Call it
+    /// after the greeting of the other end.
     ///
-    /// If the kernel reports no user for a loopback address, the peer is not trusted; another machine is trusted as configured.
+    /// If the kernel reports no user for a loopback address, the peer is not trusted. Another
+    /// machine is trusted as configured.
     package func objection(to descriptor: Int32) -> String? {
         guard let users else { return nil }
         guard let user = SocketDiagnosis.user(atOtherEndOf: descriptor) else {
             return SocketDiagnosis.isLoopback(descriptor)
-                ? "the kernel does not say who listens there, so it may not be Postfix" : nil
+                ? "the kernel does not report which user listens there, so it may not be Postfix" : nil
         }
         guard user != 0, user != geteuid(), !users.contains(user) else { return nil }
         return user == SocketDiagnosis.gone

@@ -4,13 +4,14 @@ import Concurrency
 import Milter
 import ServiceLifecycle
 
-/// Serves Postfix until shutdown; open transactions are finished first.
+/// Serves Postfix until shutdown. Open transactions are finished first.
 package struct MilterService: Service {
-    /// Already listening.
+    /// Already listens.
     let server: MilterServer
-    /// How long open transactions may take after shutdown was requested.
+    /// Maximum duration of open transactions after a shutdown request.
     let deadline: Duration
-    /// Called when the group runs, with its signal handling: a reader of the output may then send SIGTERM at once.
+    /// Called when the group runs and handles signals. A reader of the output may then send SIGTERM
+    /// at once.
     let announce: @Sendable () -> Void
 
     package func run() async throws {

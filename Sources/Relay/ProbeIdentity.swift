@@ -1,5 +1,6 @@
-// The relay's own test mail: an account that is not in the store, whose mail `postern doctor` sends through the real Postfix to
-// see what leaves. Only the owner of the key file can make such mail, and it goes only back to this machine.
+// The relay's own test mail. Its account is not in the store. `postern doctor` sends its mail
+// through the real Postfix and checks the outgoing mail. Only the owner of the key file can make
+// such mail, and it goes only back to this machine.
 
 import InternetMessage
 import MailCrypto
@@ -10,9 +11,10 @@ import Support
 package struct ProbeIdentity: Sendable {
     /// Proves a message of the probe: `<seconds since 1970 at which it expires> <key id><MAC>`.
     package static let fieldName = "X-Postern-Probe"
-    /// Seconds for which a proof is valid: a queue run or two.
+    /// Seconds for which a proof is valid: enough for one or two queue runs.
     package static let lifetime: Int64 = 900
-    /// A domain that no one can own (RFC 2606). The probe's field proves the author of a reply, who is at this domain.
+    /// A domain that no one can own (RFC 2606). The probe's field proves the author of a reply, who
+    /// is at this domain.
     package static let userDomain = "user.postern-doctor.invalid"
     private static let macDigits = 26
     /// The highest possible number; accounts in the store count from 1.
@@ -27,21 +29,22 @@ package struct ProbeIdentity: Sendable {
         self.domain = domain.lowercased()
     }
 
-    /// Stands for the team: author and envelope sender of a forward, correspondent of a reply. Only mail of the probe reaches
-    /// it.
+    /// The address of the team: author and envelope sender of a forward, correspondent of a reply.
+    /// Only mail of the probe reaches it.
     package var team: AddrSpec { AddrSpec(localPart: "postern-doctor-team", domain: domain) }
-    /// Where the probe's forwards go. It is at the relay domain, so that Postfix sends them only to the capture server.
+    /// The destination of the probe's forwards. It is at the relay domain, so that Postfix sends
+    /// them only to the capture server.
     package var inbox: AddrSpec { AddrSpec(localPart: "postern-doctor-inbox", domain: domain) }
-    /// The user's own address, which a reply is written from and which must not occur in anything that leaves. Never written
-    /// to.
+    /// The user's own address. Replies come from it, and it must not occur in any outgoing mail.
+    /// Nothing is sent to it.
     package var author: AddrSpec { AddrSpec(localPart: "probe-user", domain: Self.userDomain) }
 
-    /// The relay address of this hour: 80 bits that only the keys yield.
+    /// The relay address of this hour: 80 bits that only the keys can produce.
     package func relayAddress(now: Int64) -> AddrSpec {
         AddrSpec(localPart: localPart(hour: now / 3600, key: keys.activeKey), domain: domain)
     }
 
-    /// Whether this is the relay address of this hour or the last one.
+    /// Whether this is the relay address of this hour or of the previous one.
     package func isRelayAddress(_ localPart: String, domain: String, now: Int64) -> Bool {
         guard domain == self.domain, localPart.utf8.count == 16 else { return false }
         let hour = now / 3600

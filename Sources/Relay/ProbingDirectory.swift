@@ -1,4 +1,5 @@
-// The relay's own test mail for the engine: an account like others, added around the other directory and authenticator.
+// Adds the relay's own test mail to an engine, as an account like others, by wrapping its directory
+// and its authenticator.
 
 import InternetMessage
 import MailAuth
@@ -35,7 +36,8 @@ package struct ProbingDirectory: RelayDirectory {
         return team.covers(author) ? [team] : try base.sources(covering: author)
     }
 
-    /// Only the team's address can be too long for a token; the caller checks that the result is this address.
+    /// Only the team's address can be too long for a token. The caller checks that the result is
+    /// this address.
     package func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec? {
         token.account == ProbeIdentity.account ? probe.team : try base.storedAddress(token)
     }
@@ -100,7 +102,8 @@ package struct ProbingDirectory: RelayDirectory {
     }
 }
 
-/// Accepts the probe's field as proof for the probe's own addresses; another authenticator handles everything else.
+/// Accepts the probe's field as proof for the probe's own addresses. Another authenticator handles
+/// everything else.
 package struct ProbingAuthenticator: SenderAuthenticator {
     private let base: any SenderAuthenticator
     private let probe: ProbeIdentity
@@ -118,7 +121,7 @@ package struct ProbingAuthenticator: SenderAuthenticator {
         private let domains: [String]
 
         init(_ probe: ProbeIdentity, _ client: SMTPClientIdentity) {
-            // The relay domain proves the author of a forward; it is no other team's source.
+            // The relay domain proves the author of a forward; no other team has it as a source.
             domains = [ProbeIdentity.userDomain, probe.domain]
         }
 

@@ -7,8 +7,8 @@ import MailCrypto
 import RelayCore
 import Synchronization
 
-/// Signs with every active key of the domain, RSA first. Keys are parsed once and can be replaced while the relay runs; a
-/// message keeps the keys that it began with.
+/// Signs with every active key of the domain, RSA first. Keys are parsed once and can be replaced
+/// while the relay runs. A message uses the keys with which it began.
 package final class RelaySigner: MessageSigner {
     private typealias Signers = [String: [DKIMSigner]]
 
@@ -21,7 +21,8 @@ package final class RelaySigner: MessageSigner {
         state = Mutex(try Self.read(keys))
     }
 
-    /// Reads the keys again if they changed; returns whether they did. If that fails, the old keys stay in force.
+    /// Reads the keys again if they changed; returns whether they did. If that fails, the old keys
+    /// stay in use.
     @discardableResult
     package func refresh() throws -> Bool {
         guard try keys.revision() != state.withLock({ $0.revision }) else { return false }
@@ -30,7 +31,7 @@ package final class RelaySigner: MessageSigner {
         return true
     }
 
-    /// How many keys sign for each domain.
+    /// The number of keys that sign for each domain.
     package var counts: [String: Int] { state.withLock { $0.signers.mapValues(\.count) } }
 
     package func begin() -> any SigningSession { Session(state.withLock { $0.signers }) }

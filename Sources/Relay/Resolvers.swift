@@ -12,9 +12,9 @@ package enum Resolvers {
 
     /// A maker of resolvers, one for each message, over one client.
     /// - Parameters:
-    ///   - limits: of one message; nil for those of the configuration.
-    ///   - resolver: answers in place of the configured servers; nil for those.
-    /// - Throws: `ConfigurationError` for a server that cannot be read, `DNSClientError` where the client cannot be opened.
+    ///   - limits: of one message; if nil, those of the configuration.
+    ///   - resolver: answers instead of the configured servers; nil to use those.
+    /// - Throws: `ConfigurationError` for a server that cannot be read, `DNSClientError` if the client cannot be opened.
     package static func perMessage(
         _ configuration: Configuration, path: String, limits: BudgetedResolver.Limits? = nil,
         metrics: ServiceMetrics? = nil, resolver: (any DNSResolver)? = nil
@@ -41,7 +41,7 @@ package enum Resolvers {
     /// The file with the system's name servers (resolv.conf(5)).
     private static let systemFile = "/etc/resolv.conf"
 
-    /// The client alone, for a caller with a few questions.
+    /// Only the client, for a caller with a few queries.
     /// - Parameter remembers: whether answers are cached for as long as their TTL allows.
     package static func client(_ configuration: Configuration, path: String, remembers: Bool = true) throws -> AresResolver {
         let servers = try configuration.dns.servers.map { text in
@@ -59,9 +59,9 @@ package enum Resolvers {
     }
 }
 
-/// Counts and measures questions, including those answered from the cache.
+/// Counts and measures queries, including those answered from the cache.
 private struct MeteredResolver: TimedDNSResolver {
-    /// The metrics of one record type, looked up once: a message asks half a dozen questions.
+    /// The metrics of one record type, looked up once, as a message makes about six queries.
     private struct Meters {
         let answer, none, failure: Counter
         let seconds: Histogram

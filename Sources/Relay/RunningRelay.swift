@@ -1,4 +1,5 @@
-// The relay of a running service: the milter and its engine, replaced as a whole when configuration or keys change.
+// The relay of a running service: the milter and its engine, replaced together when configuration
+// or keys change.
 
 import Database
 import Accounts
@@ -12,11 +13,11 @@ import RelayCore
 import RelayMilter
 import Synchronization
 
-/// Who hears what becomes of forwards. Neither may block.
+/// Callbacks for the results of forwards. Neither may block.
 package struct ForwardReports: Sendable {
-    /// Of each forward that was refused.
+    /// Called for each refused forward.
     let refused: @Sendable (RefusedForward) -> Void
-    /// Of each message that is forwarded.
+    /// Called for each message that is forwarded.
     let forwarded: @Sendable (ForwardAttribution) -> Void
 
     package init(
@@ -26,7 +27,8 @@ package struct ForwardReports: Sendable {
     }
 }
 
-/// One for the life of a process. Transactions that began before a replacement keep their engine.
+/// One object for the life of a process. Transactions that began before a replacement keep their
+/// engine.
 package final class RunningRelay: Sendable {
     /// The parts that a reload replaces.
     fileprivate struct State {
@@ -35,7 +37,7 @@ package final class RunningRelay: Sendable {
         var carrier: CopyHandOver?
     }
 
-    /// The state for a new configuration, not in force yet.
+    /// The state for a new configuration, not yet in use.
     package struct Prepared: Sendable {
         fileprivate let state: State
     }
@@ -51,8 +53,9 @@ package final class RunningRelay: Sendable {
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - commits: writes tokens for many messages at once; nil for a transaction each.
-    ///   - resolver: answers in place of the configured name servers; nil for those.
+    ///   - commits: writes tokens for many messages at a time; if nil, each message uses its own
+    ///     transaction.
+    ///   - resolver: answers instead of the configured name servers; nil to use those.
     ///   - now: seconds since 1970.
     /// - Throws: `ConfigurationError` if keys or name servers cannot be used, `DNSClientError` if the client cannot be opened.
     package init(
@@ -81,28 +84,29 @@ package final class RunningRelay: Sendable {
         return State(installation: installation, engine: engine, carrier: CopyHandOver(configuration, logger: logger))
     }
 
-    /// Checks whether a new configuration can be used; throws as `init`.
+    /// Checks whether a new configuration can be used. Throws the errors of `init`.
     package func prepare(_ installation: Installation) throws -> Prepared {
         Prepared(state: try Self.state(installation, signer, counters, commits, metrics, resolver, memory, now, logger))
     }
 
-    /// Puts it in force.
+    /// Starts to use it.
     package func use(_ prepared: Prepared) { state.withLock { $0 = prepared.state } }
 
-    /// Continues with other keys. An engine makes and reads tokens with the keys that it has, so a new one is built.
+    /// Continues with other keys. An engine makes and reads tokens with its own keys, so a new
+    /// engine is built.
     package func renewKeys() throws { use(try prepare(state.withLock { $0.installation })) }
 
-    /// What decides about mail, for an MTA in this process.
+    /// The handler that decides about mail, for an MTA in this process.
     package func handler(reporting reports: ForwardReports) -> any MilterHandler {
         RelayMilterHandler(
             engine: { self.state.withLock { $0.engine } }, now: now, logger: logger, metrics: metrics,
             carrier: { self.state.withLock { $0.carrier } }, refused: reports.refused, forwarded: reports.forwarded)
     }
 
-    /// Listens for Postfix, and serves it once the service runs.
+    /// Listens for Postfix, and serves it when the service runs.
     /// - Parameters:
-    ///   - deadline: how long open transactions may take after shutdown was requested.
-    ///   - announce: called with the socket once signals are handled.
+    ///   - deadline: maximum duration of open transactions after a shutdown request.
+    ///   - announce: called with the socket when signals are handled.
     package func listen(
         deadline: Duration, reporting reports: ForwardReports, announce: @escaping @Sendable (String) -> Void
     ) throws -> MilterService {

@@ -1,10 +1,11 @@
-// What TLS has to offer at least, the same wherever we speak it.
+// The minimum requirements for TLS, the same for all connections.
 
 import NIOSSL
 
 extension TLSConfiguration {
-    /// TLS 1.3, and of TLS 1.2 what is forward secret and authenticated as a whole (RFC 9325 section 4.2): no key exchange by
-    /// static RSA, no CBC. A peer that has nothing of these does not get through the handshake.
+    /// TLS 1.3, and the cipher suites of TLS 1.2 with forward secrecy and authenticated encryption
+    /// (RFC 9325 section 4.2): no key exchange by static RSA, no CBC. The handshake fails for a
+    /// peer that supports none of these.
     package mutating func requireForwardSecrecy() {
         minimumTLSVersion = .tlsv12
         cipherSuiteValues = [

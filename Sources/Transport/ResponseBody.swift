@@ -4,8 +4,9 @@ import AsyncHTTPClient
 import NIOCore
 
 extension HTTPClientResponse {
-    /// The whole body. The deadline of `HTTPClient.execute` ends with the head of the response: a server that then sends an octet
-    /// now and again would be read for as long as it likes.
+    /// The whole body. The deadline of `HTTPClient.execute` ends with the head of the response.
+    /// Without this limit, a server that sends one octet from time to time could keep the client
+    /// reading for as long as it wants.
     /// - Throws: `HTTPClientError.deadlineExceeded` at `end`; `NIOTooManyBytesError` for more than `limit` octets; the client's
     ///   error for a connection that ends early.
     package func octets(limit: Int, until end: NIODeadline) async throws -> [UInt8] {

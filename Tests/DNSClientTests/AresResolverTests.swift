@@ -1,4 +1,4 @@
-// The resolver against a real name server on loopback that behaves, misbehaves, or says nothing.
+// The resolver with a real name server on loopback that answers, fails, or stays silent.
 
 import DNSTesting
 import Foundation
@@ -13,8 +13,8 @@ private func resolver(
     _ servers: TestDNSServer..., clock: ManualClock = ManualClock(), cache: DNSCacheLimits = DNSCacheLimits(),
     tryMilliseconds: Int32 = 20_000, inFlight: Int = 4_096
 ) throws -> AresResolver {
-    // Generous limits, which a busy machine keeps: tests judge by answers and by counting, not by time. Only where no usable
-    // answer will ever come are tries short.
+    // Generous limits, which a busy machine keeps: tests check answers and counts, not time. Tries
+    // are short only if no usable answer will come.
     let settings = DNSClientSettings(
         servers: servers.map(\.address), tryMilliseconds: tryMilliseconds, tries: 2, questionMilliseconds: 120_000,
         maximumInFlight: inFlight, cache: cache)
@@ -25,7 +25,7 @@ private func isTemporary(_ answer: DNSAnswer) -> Bool { if case .temporaryFailur
 
 private func text(_ string: String) -> ZoneResolver.Node { .init(records: [.txt: [.txt(Array(string.utf8))]]) }
 
-/// Waits until something is so, giving the processor away meanwhile; false after half a minute.
+/// Waits until a condition is true, and yields the processor; false after half a minute.
 private func eventually(_ condition: () -> Bool) -> Bool {
     let end = MonotonicClock.milliseconds() + 30_000
     while !condition() {
@@ -69,7 +69,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         #expect(isTemporary(resolver.query("broken.example.com", .a)))
         #expect(isTemporary(resolver.query("half.example.com", .txt)))
         #expect(resolver.query("half.example.com", .a) == .records([.address([192, 0, 2, 9])]))
-        // What cannot be a name is not asked for; what only looks odd is.
+        // A text that cannot be a name is not queried; a name that only looks unusual is.
         let before = server.questions.count
         for name in ["", "a..b", String(repeating: "a", count: 64) + ".example", "caf\u{e9}.example"] {
             #expect(resolver.query(name, .a) == .nxDomain, "\(name)")
@@ -83,7 +83,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         let long = (0..<40).map { "part \($0) " + String(repeating: "x", count: 90) }.joined()
         let server = try TestDNSServer(nodes: ["long.example": text(long)])
         defer { server.stop() }
-        // Longer than the UDP answer that is asked for, so it comes by TCP.
+        // Longer than the requested UDP answer, so it comes by TCP.
         #expect(try resolver(server).query("long.example", .txt) == .records([.txt(Array(long.utf8))]))
         #expect(server.questions.map(\.transport) == [.udp, .tcp])
     }
@@ -109,7 +109,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         let answer = resolver.query("x.example", .txt)
         #expect(isTemporary(answer), "\(answer)")
         #expect(server.count("x.example") == questions)
-        // Nothing of it is kept: the next question is asked again.
+        // Nothing of it is cached: the next query is sent again.
         #expect(resolver.cached.entries == 0)
         #expect(isTemporary(resolver.query("x.example", .txt)))
         #expect(server.count("x.example") == 2 * questions)
@@ -189,7 +189,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
             clock.advance(1)
             #expect(ask(name, .txt) == 2)
         }
-        // Without a SOA record nothing says for how long (RFC 2308 section 5).
+        // Without a SOA record the time is unknown (RFC 2308 section 5).
         let other = try AresResolver(settings: .init(servers: [rude.address]), now: { clock.now })
         #expect(other.query("no.example", .a) == .nxDomain && other.query("no.example", .a) == .nxDomain)
         #expect(rude.count("no.example") == 2)
@@ -246,7 +246,7 @@ private func eventually(_ condition: () -> Bool) -> Bool {
         let resolver = try resolver(server, tryMilliseconds: 60_000)
         #expect(resolver.query("x.example", .txt, within: 20) == .temporaryFailure("no answer in time"))
         #expect(resolver.query("x.example", .txt, within: 0) == .temporaryFailure("no answer in time"))
-        // The question goes on, and its answer is there for the next caller.
+        // The query continues, and its answer is there for the next caller.
         server.release("x.example")
         #expect(resolver.query("x.example", .txt) == .records([.txt(Array("x".utf8))]))
         #expect(server.questions.count == 1)

@@ -1,4 +1,4 @@
-// The parts of the DNS client on their own: cache, budget, message parser, addresses, zone files.
+// The parts of the DNS client alone: cache, budget, message parser, addresses, zone files.
 
 import Foundation
 import MailAuth
@@ -14,7 +14,7 @@ import Testing
     @Test func cache_entryLimitReached_evictsLeastRecentlyUsed() {
         var cache = DNSCache(limits: DNSCacheLimits(entries: 100, bytes: 1 << 30))
         for number in 0..<100 { cache.store(.nxDomain, for: question(number), ttl: 60, now: 0) }
-        // What was asked for lately stays.
+        // Recently used answers stay.
         #expect(cache.answer(question(0), now: 1) == .nxDomain)
         for number in 100..<199 { cache.store(.nxDomain, for: question(number), ttl: 60, now: 0) }
         #expect(cache.count == 100)
@@ -46,7 +46,7 @@ import Testing
         #expect(cache.count == 1)
     }
 
-    /// Random use agrees with a plain dictionary wherever the cache still knows the question.
+    /// Random use gives the same answers as a plain dictionary, if the cache still has the query.
     @Test func cache_randomOperations_matchDictionary() {
         var cache = DNSCache(limits: DNSCacheLimits(entries: 30, bytes: 8_000, minimumTTL: 0))
         var model: [DNSQuestion: (DNSAnswer, Int64)] = [:]
@@ -120,7 +120,7 @@ import Testing
         #expect(reply(message(answers: 1, one)) == .answer(.records([.txt(Array("hi!".utf8))]), ttl: 9))
         let two = one + Self.record(Self.owner, 16, ttl: 4, [0])
         #expect(reply(message(answers: 2, two)) == .answer(.records([.txt(Array("hi!".utf8)), .txt([])]), ttl: 4))
-        // A CNAME limits what it leads to, and records of other owners do not count.
+        // A CNAME limits the TTL of its target, and records of other owners do not count.
         let chain =
             Self.record(Self.owner, 5, ttl: 3, [1, 98, 0xC0, 14]) + Self.record([1, 66, 0xC0, 14], 16, ttl: 9, [1, 66])
             + Self.record([1, 99, 0xC0, 14], 16, ttl: 1, [1, 67])
@@ -169,7 +169,7 @@ import Testing
         #expect(changed(5, 2) != reply(good) && changed(5, 0) == .unusable("garbage"))
         #expect(changed(13, 98) == .unusable("a response to another query"))
         #expect(reply(good, "a.example", .a) == .unusable("a response to another query"))
-        // Pointers forward, to themselves, and round in circles.
+        // Pointers forward, to themselves, and in loops.
         for pointer in [[0xC0, 27], [0xC0, 29], [0xFF, 0xFF], [1, 97, 0xC0, 27], [0x40], [0x80, 1]] as [[UInt8]] {
             #expect(reply(message(answers: 1, Self.record(pointer, 16, ttl: 1, [0]))) == .unusable("garbage"), "\(pointer)")
         }
@@ -220,7 +220,8 @@ import Testing
     @Test func reply_chainOfPointers_isFollowedUpToLimit() {
         func chained(_ count: Int) -> DNSMessage.Reply {
             var bytes = message(answers: 2, [])
-            // The first record's data is the chain: each pointer leads to the one before it, the first to the question's name.
+            // The first record's data is the chain: each pointer leads to the one before it, the
+            // first to the query's name.
             let data = bytes.count + 11
             let pointers: [UInt8] = (0..<count).flatMap { index -> [UInt8] in
                 let target = index == 0 ? 12 : data + (index - 1) * 2
@@ -265,7 +266,7 @@ import Testing
     @Test func resolver_ipv6ServerUnreachable_isTemporaryFailure() throws {
         let address = try #require(DNSServerAddress("[::1]:1"))
         let resolver = try AresResolver(settings: .init(servers: [address], tryMilliseconds: 50, tries: 1))
-        // Nothing listens there; that the client opens and fails in order is what counts.
+        // There is no listener. The client must open and fail in order.
         guard case .temporaryFailure = resolver.query("a.example", .a) else {
             Issue.record("an answer from nowhere")
             return
@@ -294,7 +295,8 @@ import Testing
         ] {
             #expect(throws: DNSClientError.self, "\(bad)") { try ZoneFile(json: Data(bad.utf8)) }
         }
-        // What no one asks for is passed over: zones of others hold NS, SOA and SPF records.
+        // Record types that are never queried are ignored: real zones contain NS, SOA and SPF
+        // records.
         let others = try ZoneFile(json: Data(#"{"a": {"NS": ["x"], "SPF": ["y"], "txt": ["z"]}}"#.utf8)).resolver
         #expect(others.query("a", .txt) == .records([.txt(Array("z".utf8))]) && others.query("a", .a) == .noData)
     }

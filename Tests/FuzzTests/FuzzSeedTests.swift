@@ -1,10 +1,11 @@
-// Each fuzz target over its first inputs, which Fuzzing/seed.py makes of the vectors and the public test data.
+// Each fuzz target with its first inputs, which Fuzzing/seed.py makes from the vectors and the
+// public test data.
 
 import Foundation
 import TestSupport
 import Testing
 
-/// Records that a property does not hold, and of which input.
+/// Records that a property does not hold, with the input.
 func require(_ condition: Bool, _ property: String) {
     if !condition { Issue.record("does not hold: \(property) (input \(FuzzSeedTests.input))") }
 }
@@ -15,7 +16,7 @@ func require(_ condition: Bool, _ property: String) {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
         .standardizedFileURL
 
-    /// The folder of a folder a target, made once.
+    /// A folder with a subfolder for each target, made once.
     private static let seeds: Result<URL, any Error> = Result {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-seeds-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -32,7 +33,7 @@ func require(_ condition: Bool, _ property: String) {
         let folder = try Self.seeds.get().appendingPathComponent(name)
         let files = (try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? []
         if files.isEmpty {
-            // Some targets have seeds in the public test data alone.
+            // Some targets have seeds only in the public test data.
             try #require(["aggregate", "webauthn"].contains(name), "\(name) has no first input")
             print("skipped: the first inputs of \(name) are in the public test data, which is not here")
         }
@@ -40,7 +41,7 @@ func require(_ condition: Bool, _ property: String) {
             let octets = Array(try Data(contentsOf: file))
             Self.$input.withValue("\(name)/\(file.lastPathComponent)") { target(octets) }
         }
-        // None at all, and what is too long for any seed.
+        // No input, and an input that is longer than any seed.
         Self.$input.withValue("\(name): empty") { target([]) }
         Self.$input.withValue("\(name): zeros") { target(Array(repeating: 0, count: 16_384)) }
     }

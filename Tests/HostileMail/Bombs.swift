@@ -1,21 +1,21 @@
-// Attachments made to take hours: archives whose streams are the same octets again and again, or that unpack to a thousand times
-// their size.
+// Attachments made to take hours: archives with streams over the same octets, or that unpack to a
+// thousand times their size.
 
 import InternetMessage
 import Support
 
 extension Hostile {
-    /// Bombs as an attack found them, of 0.4 to 19 MB.
+    /// Bombs found by an attack, of 0.4 to 19 MB.
     package static var bombs: [Hostile] {
         [(400, 400_000), (4_300, 400_000), (1_000, 4_000_000), (4_300, 19_000_000)].flatMap { zipHeaders($0.0, size: $0.1) }
             + others(size: 2_000_000)
             + contents(size: 1_000_000)
     }
 
-    /// The one of these that takes longest: nearly two seconds where nothing else runs.
+    /// The slowest of these: nearly two seconds on an idle machine.
     package static var dearest: Hostile? { zipHeaders(4_300, size: 19_000_000).first { $0.name.hasSuffix("of stored noise") } }
 
-    /// The same in small.
+    /// Smaller forms of the same.
     package static var smallBombs: [Hostile] {
         zipHeaders(400, size: 40_000) + zipHeaders(4_300, size: 200_000) + others(size: 100_000) + contents(size: 60_000)
     }
@@ -24,9 +24,9 @@ extension Hostile {
         Hostile(name, type, Base64.encode(content()), encoding: "base64")
     }
 
-    // MARK: What is not a bomb
+    // MARK: Files that are not bombs
 
-    /// The sheet of an office file that unpacks to so many octets.
+    /// The sheet of an office file that unpacks to this size.
     package static func spreadsheet(octets: Int) -> Hostile {
         Hostile(
             "spreadsheet", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
@@ -35,7 +35,7 @@ extension Hostile {
 
     private static let row = "<row r=\"17\" spans=\"1:12\"><c r=\"B17\" s=\"3\" t=\"s\"><v>1284</v></c></row>"
 
-    /// A PDF of one white picture of so many octets.
+    /// A PDF of one white picture of this size.
     package static func scannedPage(octets: Int) -> Hostile {
         attachment(
             "scanned page", "application/pdf",
@@ -46,8 +46,8 @@ extension Hostile {
 
     // MARK: Streams over the same octets
 
-    /// Local headers that all say that their data begins behind the last of them, and there blocks of which each attempt reads
-    /// all.
+    /// Local headers that all state that their data begins after the last of them. The blocks there
+    /// are read completely by each attempt.
     private static func zipHeaders(_ count: Int, size: Int) -> [Hostile] {
         let blocks: [(String, (Int) -> [UInt8])] = [
             ("empty stored blocks", { times([0, 0, 0, 0xFF, 0xFF], $0) }),
@@ -65,7 +65,7 @@ extension Hostile {
 
     private static func headers(_ count: Int) -> [UInt8] {
         (0..<count).reduce(into: []) { zip, index in
-            // The name and the extra field reach over the headers that follow.
+            // The name and the extra field extend over the headers after this one.
             let rest = 30 * (count - index - 1)
             let (name, extra) = (min(rest, 65_535), max(0, rest - 65_535))
             zip += local(name: name, extra: extra)
@@ -95,7 +95,8 @@ extension Hostile {
 
     private static func others(size: Int) -> [Hostile] {
         let zlib: [UInt8] = [0x78, 0x9C]
-        // The beginning of the next stream is the content of a stored block of this one: each goes on to the end of the file.
+        // The beginning of the next stream is the content of a stored block of this one, so each
+        // continues to the end of the file.
         let pdf = stored(Array("\nendstream\nendobj\n1 0 obj<<>>\nstream\r\n".utf8) + zlib, isLast: false)
         let png = stored([0, 0, 0, 12] + Array("zTXt".utf8) + zlib, isLast: false) + [0, 0, 0, 0xFF, 0xFF]
         let million = Deflate.packed([0], 1_000_000)
@@ -134,14 +135,14 @@ extension Hostile {
         gzipHeader + Deflate.packed(text, unpacked) + Array(repeating: 0, count: 8)
     }
 
-    /// A gzip of one of these: what that repeats is 13 octets long.
+    /// A gzip of one of these. Its repeated unit is 13 octets long.
     private static func gzip(_ content: [UInt8]) -> [UInt8] {
         gzipHeader + Deflate.packed(content, content.count, distance: 13 * 2_500) + Array(repeating: 0, count: 8)
     }
 
-    // MARK: Dear contents
+    // MARK: Costly contents
 
-    /// Texts that are dear to search, a hundred octets for each of the archive.
+    /// Texts that are costly to search, a hundred octets for each of the archive.
     private static func contents(size: Int) -> [Hostile] {
         [
             ("base64 words", "QWxsZXMgR3V0ZSB6 dW0gR2VidXJ0c3RhZyE= "), ("base64 of percent", "JTYxJTZFJTZFJTYxJTQw "),
@@ -177,7 +178,7 @@ private struct Deflate {
         }
     }
 
-    /// A Huffman code, which goes with its highest bit first.
+    /// A Huffman code, which is written with its highest bit first.
     private mutating func code(_ value: UInt64, _ count: UInt64) {
         for bit in (0..<count).reversed() { put(value >> bit & 1, 1) }
     }
@@ -187,7 +188,7 @@ private struct Deflate {
         put(0, 7)
     }
 
-    /// Codes for one symbol, and nothing but the end.
+    /// Codes for one symbol, and only the end.
     mutating func emptyDynamicBlock() {
         put(0b100, 3)
         put(0, 5)
@@ -201,15 +202,16 @@ private struct Deflate {
         put(0, 3)
     }
 
-    /// Blocks until there are so many octets.
+    /// Blocks up to this number of octets.
     static func repeated(_ size: Int, _ block: (inout Deflate) -> Void) -> [UInt8] {
         var writer = Deflate()
         while writer.octets.count < size { block(&writer) }
         return writer.octets
     }
 
-    /// A text of at most 32,768 octets over and over, until it would unpack to so many: 13 to 26 bits for each 258.
-    /// - Parameter distance: how far back what is repeated stands; nil for the length of the text.
+    /// A text of at most 32,768 octets repeated until it would unpack to this size: 13 to 26 bits
+    /// for each 258.
+    /// - Parameter distance: how far back the repeated text is; nil for the length of the text.
     static func packed(_ text: [UInt8], _ unpacked: Int, distance: Int? = nil) -> [UInt8] {
         var writer = Deflate()
         writer.put(0b011, 3)

@@ -1,5 +1,5 @@
-// Messages made to be slow: each goes for one loop of the relay that could turn out quadratic. RelayBench times them;
-// RelayCoreTests counts the work that they take.
+// Messages made to be slow: each tests one loop of the relay that could be quadratic. RelayBench
+// times them; RelayCoreTests counts their work.
 
 import InternetMessage
 import Support
@@ -7,11 +7,11 @@ import Support
 /// A message made to be slow, for the account of anna.bergstroem@home.example.
 package struct Hostile {
     package let name: String
-    /// Content-* fields, and those in which the names to hide stand.
+    /// Content-* fields, and fields that contain the names to hide.
     package let header: [HeaderField]
     private let make: () -> [UInt8]
 
-    /// Made when asked for.
+    /// Made on request.
     package var body: [UInt8] { make() }
 
     init(
@@ -25,7 +25,7 @@ package struct Hostile {
         make = body
     }
 
-    /// A text over and over, until there are so many octets.
+    /// A text repeated up to this number of octets.
     static func times(_ text: String, _ size: Int) -> [UInt8] { times(Array(text.utf8), size) }
 
     static func times(_ text: [UInt8], _ size: Int) -> [UInt8] {
@@ -46,7 +46,7 @@ package struct Hostile {
         return output
     }
 
-    /// Octets that look random, always the same.
+    /// Octets that look random, but are always the same.
     static func noise(_ size: Int) -> [UInt8] {
         var state: UInt64 = 0x9E37_79B9_7F4A_7C15
         return (0..<size).map { _ in
@@ -57,7 +57,7 @@ package struct Hostile {
         }
     }
 
-    /// A zip of one entry, its deflate blocks stored.
+    /// A zip of one entry with stored deflate blocks.
     private static func zipped(_ content: [UInt8]) -> [UInt8] {
         var zip: [UInt8] =
             [0x50, 0x4B, 3, 4, 20, 0, 0, 0, 8, 0] + Array(repeating: 0, count: 16) + [1, 0, 0, 0, UInt8(ascii: "a")]
@@ -79,7 +79,7 @@ package struct Hostile {
     private static let local = "anna.bergstroem"
     private static let inbox = "anna.bergstroem@home.example"
 
-    /// Messages of about so many octets each.
+    /// Messages of about this number of octets each.
     /// - Parameter reverse: a reverse address of the account.
     package static func all(size: Int, reverse: String) -> [Hostile] {
         let token = String(reverse.prefix { $0 != "@" })
@@ -282,7 +282,7 @@ package struct Hostile {
         while zip.count < size {
             zip += [0x50, 0x4B, 3, 4, 20, 0, 0, 0, 8, 0] + Array(repeating: 0, count: 20) + [0x4B, 0x4C, 0x04, 0x00]
         }
-        // Stored deflate blocks repeat themselves: 1 MB of zeros from each kilobyte.
+        // Stored deflate blocks that repeat themselves: 1 MB of zeros from each kilobyte.
         let bomb: [UInt8] =
             [0xED, 0xC1, 0x01, 0x0D, 0x00, 0x00, 0x00, 0xC2, 0xA0, 0xF7, 0x4F, 0x6D, 0x0E, 0x37]
             + Array(repeating: 0, count: 1_000)
@@ -316,7 +316,8 @@ package struct Hostile {
         ]
     }
 
-    /// An attached message with one References field: as many ids as words in the form of witnesses.
+    /// An attached message with one References field: equal numbers of ids and of words in the form
+    /// of witnesses.
     package static func references(_ size: Int) -> [UInt8] {
         let witness = String(repeating: "a", count: 26) + "@relay.example"
         return Array("References:".utf8) + counted(size) { "\r\n <\($0)@x.example> <ak\($0)\(witness)>" }
@@ -324,7 +325,7 @@ package struct Hostile {
     }
 
     private static func headers(_ size: Int, _ reverse: String) -> [Hostile] {
-        // 200 kB: the largest header section that is taken.
+        // 200 kB: the largest header section that is accepted.
         let many = (0..<900).map {
             HeaderField("To", (0..<6).map { "a\($0)@b.example" }.joined(separator: ", ") + " <x\($0)@c.example>")
         }

@@ -1,9 +1,10 @@
-// Every public message, whole, cut and damaged, goes through every reader; and inputs made to be slow.
+// Every public message, complete, truncated and damaged, goes through every reader; also inputs
+// designed to be slow.
 import InternetMessage
 import Testing
 import TestSupport
 
-/// Runs all readers over a message and checks what must hold for any input.
+/// Runs all readers over a message and checks the properties of any input.
 private func exercise(_ bytes: [UInt8]) {
     let message = Message.parse(bytes)
     #expect(message.headerEnd <= message.bodyStart && message.bodyStart <= bytes.count)
@@ -100,7 +101,7 @@ struct CorpusTests {
 
     private static let million = 1_000_000
 
-    /// A reader that goes back, or into itself, for each opening character does not come to an end here.
+    /// A reader that backtracks, or recurses, for each opening character takes too long.
     @Test(arguments: ["(", "<", "\"", "=?", "["])
     func readers_megabyteOfOpenings_findNothing(_ piece: String) {
         let value = [UInt8](repeatElement(piece.octets, count: Self.million / piece.utf8.count).joined())
@@ -110,8 +111,8 @@ struct CorpusTests {
         #expect(ContentType.parse(value[...]).defects.contains(.invalidValue))
     }
 
-    /// Octets of each damaged value below: a quadratic reader takes a million times a small step for it, a linear one none of
-    /// note.
+    /// Octets of each damaged value below. A quadratic reader needs a million times a small step
+    /// for it; a linear one needs hardly any time.
     private static let length = 40_000
 
     @Test(arguments: [

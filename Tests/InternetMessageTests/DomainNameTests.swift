@@ -58,7 +58,7 @@ struct DomainNameTests {
         print("punycode: \(cases.count) cases, \(bad.count) bad ones")
     }
 
-    /// UTS 46: where we give a name it is the right one. We refuse more: see `DomainName`.
+    /// UTS 46: each name that we return is the right one. We refuse more: see `DomainName`.
     @Test(.enabled(if: TestData.conformance != nil, TestData.skipReason))
     func domainName_uts46Cases_areRightOrRefused() throws {
         let root = try #require(TestData.conformance)

@@ -34,7 +34,7 @@ struct EncodedWordTests {
             #expect(EncodedWord.decode(encoded).utf8.elementsEqual(text.utf8))
             for word in encoded.split(separator: " ") {
                 #expect(word.utf8.count <= EncodedWord.maximumLength)
-                // Each word by itself is whole characters.
+                // Each word alone contains complete characters.
                 #expect(!EncodedWord.decode(String(word)).unicodeScalars.contains("\u{FFFD}"))
             }
             let field = HeaderField.unstructured("Subject", text)

@@ -1,4 +1,5 @@
-// Domains of one provider: which are one person's, and which are only hidden together.
+// Domains of one provider: those that belong to one person, and those that are only hidden
+// together.
 
 import Foundation
 import TestSupport
@@ -9,14 +10,14 @@ import Testing
 @Suite(.blocking) struct ProviderRulesTests {
     private static let families = ["proton.me", "icloud.com", "outlook.com"].map(ProviderRules.sisters)
 
-    /// Lines of a list of domains that comes with the policy.
+    /// Lines of a list of domains in the default policy.
     private static func list(_ name: String) throws -> [String] {
         let file = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
             "../../policy/rules/domains/\(name).txt")
         return try String(contentsOf: file, encoding: .utf8).split(separator: "\n").map(String.init).filter { !$0.hasPrefix("#") }
     }
 
-    /// The domains that the policy knows of these providers are exactly those of the families that it lists.
+    /// The policy knows exactly the domains of the families that it lists for these providers.
     @Test func sisters_areTheDomainsThatThePolicyLists() throws {
         let listed = try Self.list("providers")
         let named = listed.filter { domain in
@@ -28,7 +29,7 @@ import Testing
             #expect(Self.families.contains { $0.contains(domain) }, "\(domain) has no family")
             #expect(ProviderRules.sisters(of: domain).contains(domain) && ProviderRules.sisters(of: domain).count > 1)
         }
-        // The rest are domains that no one gets a new inbox at.
+        // The others are domains at which no one can get a new inbox.
         let others = Self.families.joined().filter { !listed.contains($0) }
         #expect(Set(others).isSubset(of: ["outlook.jp", "live.de", "live.it", "passport.com"]), "\(others)")
     }
@@ -53,7 +54,7 @@ import Testing
         #expect(ProviderRules.standard.areOnePersons(addresses.1, addresses.0) == expected)
     }
 
-    /// What is stored of an inbox is found by it.
+    /// The stored form of an inbox is used to find it.
     @Test func canonical_aSisterDomain_staysAsItIs() throws {
         for domain in Self.families.joined() {
             let address = AddrSpec(localPart: "jane", domain: domain)

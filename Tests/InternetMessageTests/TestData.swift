@@ -1,13 +1,14 @@
-// Where test data lies: vectors beside the tests, public data in the conformance folder.
+// The places of test data: vectors next to the tests, public data in the conformance folder.
 import Foundation
 import Testing
 
 enum TestData {
-    /// The package root, from this file's place.
+    /// The package root, derived from the path of this file.
     static let packageRoot = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    /// `POSTERN_CONFORMANCE`, else `../shared/conformance` beside the package; nil where it is absent.
+    /// `POSTERN_CONFORMANCE`, or otherwise `../shared/conformance` next to the package; nil if it
+    /// is absent.
     static let conformance: URL? = {
         let named = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"]
         let folder =
@@ -37,7 +38,7 @@ enum TestData {
         return try JSONDecoder().decode(type, from: Data(contentsOf: root.appending(path: path)))
     }
 
-    /// A vector file of this target: its lines without comments (`#`) and empty ones.
+    /// A vector file of this target: its lines, without comments (`#`) and empty lines.
     static func vectors(_ path: String) throws -> [String] {
         let url = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Vectors").appending(path: path)
         let lines = try String(contentsOf: url, encoding: .utf8).split(separator: "\n").map(String.init)
@@ -46,7 +47,7 @@ enum TestData {
         return lines
     }
 
-    /// Undoes `\r \n \t \0 \\ \xHH` in a vector.
+    /// Decodes `\r \n \t \0 \\ \xHH` in a vector.
     static func unescaped(_ text: some StringProtocol) -> [UInt8] {
         var output = [UInt8]()
         var octets = Array(text.utf8)[...]

@@ -6,7 +6,7 @@ import Testing
 @testable import LeakSearch
 
 @Suite struct ArchiveTests {
-    /// Finds one word in octets, as they come.
+    /// Finds one word in octets, without decoding.
     final class WordSearch: StreamSearch {
         private let word: [UInt8]
         private var octets: [UInt8] = []
@@ -34,7 +34,8 @@ import Testing
         ArchiveScan(work: WorkBudget(octets: octets.count)) { WordSearch(inbox) }.finds(in: octets)
     }
 
-    /// A deflate stream of one stored block, which no search of the octets themselves needs to read: a zero is in each word.
+    /// A deflate stream of one stored block. No search of the octets themselves can read it, as
+    /// each word contains a zero.
     private static func deflated(_ text: String) -> [UInt8] {
         let octets = Array(text.utf8)
         let blocks = octets.enumerated().map { index, octet -> [UInt8] in

@@ -1,4 +1,4 @@
-// Deflate streams as they should be, and as someone makes them who wants to stop the relay.
+// Valid deflate streams, and streams of an attacker who wants to stop the relay.
 
 import Support
 import Testing
@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct InflaterTests {
     private static let text = String(repeating: "Anna writes to the team, and the team writes to Anna. ", count: 3)
-    /// `text` as zlib packs it without a header.
+    /// `text` as packed by zlib without a header.
     private static let packed = "73cccb4b54282fca2c492d5628c95728c9485528494dccd55148cc4b81f390143802d5eb81497ae90200"
 
     private struct Unpacked {
@@ -52,7 +52,8 @@ import Testing
         }
     }
 
-    /// A block of an unknown kind, a stored block whose length is denied, and one that refers to a dictionary it does not have.
+    /// A block of an unknown kind, a stored block with a wrong check of its length, and a reference
+    /// to a dictionary that does not exist.
     @Test(arguments: ["07", "0001000100", "73c42e0c00"])
     func stream_damaged_isNotTaken(_ hexadecimal: String) throws {
         let stream = try #require(Hex.decode(hexadecimal.utf8))
@@ -70,12 +71,13 @@ import Testing
         #expect(result.octets.allSatisfy { $0 == 0 })
     }
 
-    /// A fixed block that repeats the octet before it until it would unpack to so many.
+    /// A fixed block that repeats the octet before it until it would unpack to this size.
     private static func zeros(count: Int) -> [UInt8] {
         var octets: [UInt8] = []
         var (hold, held) = (0b011, 3)
         for _ in 0..<(count / 258) {
-            // The length 258 is symbol 285, whose code 1100_0101 goes with its highest bit first; the distance 1 is 00000.
+            // The length 258 is symbol 285; its code 1100_0101 is written with its highest bit
+            // first. The distance 1 is 00000.
             hold |= 0b1010_0011 << held
             held += 13
             while held >= 8 {

@@ -1,4 +1,4 @@
-// The check of a finished reply: proof of cover, each kind of stretch, and the bounds.
+// The check of a finished reply: proof of completeness, each kind of stretch, and the limits.
 
 import InternetMessage
 import Testing
@@ -89,7 +89,7 @@ import Testing
         #expect(LeakFixture.verdict([.text([("jane.k77x@", .typed), ("home", .made), (".example", .typed)])]) == .clean)
         #expect(LeakFixture.verdict([.text([("jane.k77x@", .typed), ("home.example", .neutral)])]) == .clean)
         #expect(LeakFixture.verdict([.text([("xjane.k77x@", .typed)]), .text([("home.example", .typed)])]) == .clean)
-        // A stretch's end is the end of its text.
+        // The end of a stretch is the end of its text.
         #expect(LeakFixture.verdict([.text([("jane.k77x@home.example", .typed), (".org", .neutral)])]) == .leak("message body"))
         #expect(LeakFixture.verdict([.text([("x", .neutral), ("jane.k77x@home.example", .typed)])]) == .leak("message body"))
     }
@@ -180,7 +180,7 @@ import Testing
         #expect(LeakFixture.typed("my name there is jane.k77x") == .leak("typed text"))
         #expect(LeakFixture.typed(Self.words(15) + " jane.k77x") == .leak("typed text"))
         #expect(LeakFixture.typed(Self.words(16) + " jane.k77x") == .clean)
-        // An address is looked for all the same.
+        // An address is still searched for.
         #expect(LeakFixture.typed(Self.words(40) + " jane.k77x@home.example") == .leak("message body"))
     }
 

@@ -1,4 +1,4 @@
-// A message of few pieces, and what the check says of it.
+// A message of few pieces, and the verdict of the check.
 
 import InternetMessage
 import Support

@@ -1,4 +1,5 @@
-// Every form in which an address of the user is read out of what the user typed, and out of files; and what is none.
+// Every form in which the check reads an address of the user from typed text and from files, and
+// forms that are not an address.
 
 import InternetMessage
 import Support
@@ -12,7 +13,7 @@ import Testing
         "jane.k77x+shop@home.example", "\"jane.k77x\"@home.example", "jane.k77x@home.example.", "(jane.k77x@home.example)",
         // B1: marks around it.
         "_jane.k77x@home.example_", "*jane.k77x@home.example*", "~jane.k77x@home.example~", "/jane.k77x@home.example/",
-        // B2: what follows.
+        // B2: text after it.
         "jane.k77x@home.example-Adresse", "jane.k77x@home.exampleTel.: 49", "jane.k77x@home.example_2026.pdf",
         "jane.k77x@home.example2026", "jane.k77x@home.example.Viele Gr\u{FC}\u{DF}e", "jane.k77x@home.example.zip",
         "maria.lopez42@gmail.comTel", "mariaLopez42@gmail.com", "m.a.r.i.a.lopez42@gmail.com",
@@ -29,7 +30,7 @@ import Testing
         "jane.k77x&#x40;home.example", "jane.k77x&commat;home&period;example", "jane.k77x&#0000000064;home.example",
         "jane.k77x\\u0040home.example", "jane.k77x\\x40home.example", "jane.k77x\\100home.example", "a\\njane.k77x@home.example",
         "jane.k77x@home\\\n.example", "jane.k77x&#37;40home.example",
-        // Unseen and wide characters.
+        // Invisible and wide characters.
         "jane.k77x\u{200B}@home.example", "ja\u{AD}ne.k77x@home.exam\u{2060}ple", "\u{FF4A}ane.k77x\u{FF20}home.example",
         "jane\u{2024}k77x@home.example",
         "jane.k77x@home.example".unicodeScalars.map { "\($0)\u{0}" }.joined(),
@@ -53,7 +54,8 @@ import Testing
         #expect(LeakFixture.file("name,address\r\nJane,\(text)\r\n") == .file(7))
     }
 
-    /// Readings are compared only around what they decode: other encodings far from a form, and words that go on for long.
+    /// Readings are compared only around the decoded octets: other encodings far from a form, and
+    /// long words.
     @Test(arguments: ["%41 words between them ", "=41&#65;\\u0041+41<b>a</b> ", "https://shop.example/?a=%41/"])
     func form_farFromOtherEncodings_isALeak(_ other: String) {
         let isMarkup = other.utf8.contains(UInt8(ascii: "<"))
@@ -65,7 +67,7 @@ import Testing
         }
     }
 
-    /// A mark far before or behind what is decoded still has it in one of its halves.
+    /// A mark far before or after the decoded octet still has it in one of its halves.
     @Test func encodedOctet_atTheEndOfALongHalf_isDecoded() {
         for count in [0, 1, 60, 100] {
             let tag = String(repeating: "t", count: count)
@@ -88,7 +90,7 @@ import Testing
 
     @Test(arguments: innocent) func typed_other_isClean(_ text: String) { #expect(LeakFixture.typed(text) == .clean) }
 
-    /// Separators count within a word only.
+    /// Separators count only within a word.
     @Test(arguments: [
         "jane.k77x home.example", "jane.k77x @ home.example", "jane.k77x, home.example", "jane.k77x at home.example",
     ])

@@ -1,4 +1,4 @@
-// The work of the check grows with the message and no faster: counted, and not timed.
+// The work of the check grows no faster than the message: counted, and not timed.
 
 import Testing
 
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    /// Whether the text is about the user or about anyone else of that length: the same is charged.
+    /// The charge is the same for the user's address and for any other text of that length.
     @Test(arguments: [
         "jane.k77x@home.example", "jane.k77x", "jane_k77x_home_example", "amFuZS5rNzd4QGhvbWUuZXhhbXBsZQ==", "jane.k77x at home",
     ])

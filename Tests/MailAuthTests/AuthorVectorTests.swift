@@ -1,4 +1,5 @@
-// From written so that two programs could read it differently: refused each time, for the reason that the file names.
+// From fields that two programs could read differently: each is refused, for the reason that the
+// file names.
 
 import Foundation
 import InternetMessage
@@ -31,7 +32,7 @@ private struct ForgedFrom: CustomTestStringConvertible {
             lines[2...].flatMap { Self.unescaped($0.replacing("{to}", with: "x@relay.example")) + [0x0D, 0x0A] } + [0x0D, 0x0A]
     }
 
-    /// Undoes `\r \n \t \0 \\ \xHH`.
+    /// Decodes `\r \n \t \0 \\ \xHH`.
     private static func unescaped(_ text: some StringProtocol) -> [UInt8] {
         var output = [UInt8]()
         var octets = Array(text.utf8)[...]
@@ -65,7 +66,7 @@ private struct ForgedFrom: CustomTestStringConvertible {
         }
     }
 
-    /// Whatever proves the client, nothing is said of an author who cannot be determined.
+    /// There is no finding about an author who cannot be determined, even if the client is proved.
     @Test(arguments: ForgedFrom.all) fileprivate func forgedFrom_eachVector_hasNoDMARCFinding(_ forged: ForgedFrom) {
         let zone = ZoneResolver([
             "good.example": .init(records: [.txt: [.txt(Array("v=spf1 +all".utf8))]]),

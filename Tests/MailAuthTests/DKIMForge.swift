@@ -1,4 +1,4 @@
-// Signatures with any tags at all, right or wrong, made with the module's own parts.
+// Signatures with any tags, right or wrong, made with the module's own parts.
 
 import Foundation
 import InternetMessage
@@ -26,7 +26,8 @@ enum DKIMForge {
     static let message = DKIMTestMessage(
         "From: a@app.example\r\nTo: b@relay.example\r\nSubject: x\r\n\r\nLine one\r\nLine two\r\n")
 
-    /// Puts a signature on top. `{bh}` and `{b}` in `template` stand for the body hash and the signature; the name goes before.
+    /// Adds a signature at the top. `{bh}` and `{b}` in `template` are replaced by the body hash
+    /// and the signature; the field name is added.
     static func sign(
         _ message: DKIMTestMessage = message,
         _ template: String = "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}",

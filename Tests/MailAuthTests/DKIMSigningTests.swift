@@ -1,4 +1,4 @@
-// What Postern signs verifies: here, with dkimpy, and with Mail::DKIM.
+// Postern's signatures verify: here, with dkimpy, and with Mail::DKIM.
 
 import Foundation
 import InternetMessage
@@ -44,7 +44,7 @@ private enum Signed {
         return Fixture(messages: messages, records: records)
     }
 
-    /// The messages as files beside their keys, for the programs of others.
+    /// The messages as files next to their keys, for other programs.
     static func write() throws -> URL {
         let fixture = try fixture.get()
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-dkim-\(UUID().uuidString)")
@@ -130,7 +130,7 @@ struct DKIMSigningTests {
         #expect(signature.timestamp == 1 && signature.bodyLength == nil && signature.expiration == nil)
     }
 
-    /// Nothing that is signed can be added, removed or changed; what is not signed can.
+    /// No signed part can be added, removed or changed; unsigned parts can.
     @Test func signature_signedPartChanged_fails() throws {
         let fixture = try Signed.fixture.get()
         let dns = DKIMTestDNS(txt: fixture.records)
@@ -167,7 +167,7 @@ struct DKIMSigningTests {
         }
         let long = Array(repeating: String(repeating: "a", count: 49), count: 5).joined(separator: ".")
         #expect(throws: DKIMSigner.InvalidName.self) { try DKIMSigner(domain: long, selector: "s", key: key) }
-        // As long as names get, it still folds and verifies.
+        // With the longest possible names, the field still folds and verifies.
         let signer = try DKIMSigner(domain: String(long.dropLast(20)), selector: "s", key: key)
         let field = try signer.sign(
             header: HeaderSection([HeaderField("From", "a@b.example")]), bodyHash: DKIMBodyHasher().finish(), now: .max)

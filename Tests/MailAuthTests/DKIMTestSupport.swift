@@ -1,11 +1,11 @@
-// What the DKIM tests share: messages cut apart, a DNS made of a dictionary, body bytes in chunks.
+// Shared by the DKIM tests: divided messages, a DNS made from a dictionary, body bytes in chunks.
 
 import Foundation
 import InternetMessage
 
 @testable import MailAuth
 
-/// TXT records by name; whatever is not listed does not exist.
+/// TXT records by name. A name that is not listed does not exist.
 final class DKIMTestDNS: DNSResolver, @unchecked Sendable {
     private let answers: [String: DNSAnswer]
     private let lock = NSLock()
@@ -32,7 +32,7 @@ struct DKIMTestMessage {
         self.body = body
     }
 
-    /// Cuts a message with CRLF line ends at the first empty line.
+    /// Divides a message with CRLF line ends at the first empty line.
     init(_ bytes: [UInt8]) {
         var fields = [HeaderField]()
         var index = 0
@@ -93,7 +93,7 @@ enum DKIMConformance {
     static let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    /// `POSTERN_CONFORMANCE`, else ../shared/conformance beside the package.
+    /// `POSTERN_CONFORMANCE`, or otherwise ../shared/conformance next to the package.
     static let folder: URL = {
         if let path = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"] { return URL(fileURLWithPath: path) }
         return package.deletingLastPathComponent().appendingPathComponent("shared/conformance")

@@ -1,11 +1,11 @@
-// Vectors with their DNS inside, and a resolver that remembers what it was asked.
+// Vectors with their DNS data, and a resolver that records its queries.
 
 import Foundation
 import Synchronization
 
 @testable import MailAuth
 
-/// Answers from a zone and keeps the questions in order.
+/// Answers from a zone and keeps the queries in order.
 final class RecordingResolver: DNSResolver {
     private let zone: ZoneResolver
     private let asked = Mutex<[String]>([])
@@ -20,7 +20,8 @@ final class RecordingResolver: DNSResolver {
     }
 }
 
-/// A zone as vectors write it: `{"name": {"TXT": ["…"], "A": ["…"], "MX": [[10, "…"]], "error": "TIMEOUT"}}`.
+/// A zone in the form of vectors: `{"name": {"TXT": ["…"], "A": ["…"], "MX": [[10, "…"]], "error":
+/// "TIMEOUT"}}`.
 struct VectorZone: Decodable {
     private struct Value: Decodable {
         var texts: [String] = []
@@ -69,7 +70,7 @@ struct VectorZone: Decodable {
     }
 }
 
-/// Every JSON file of a vector folder, decoded; throws where there is none.
+/// Every JSON file of a vector folder, decoded; throws if there is none.
 func vectors<Vector: Decodable>(_ folder: String, as type: Vector.Type) throws -> [Vector] {
     let path = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Vectors/\(folder)")
     let files = try FileManager.default.contentsOfDirectory(at: path, includingPropertiesForKeys: nil)

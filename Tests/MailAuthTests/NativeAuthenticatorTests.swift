@@ -1,4 +1,4 @@
-// Everything that the DNS is asked for is asked before the body, where someone wants to hold that.
+// All DNS queries are made before the body, if the caller wants to keep the body.
 
 import InternetMessage
 import Testing
@@ -31,7 +31,7 @@ struct NativeAuthenticatorTests {
         let evidence = session.finish()
         #expect(dns.questions.count == asked)
         #expect(evidence == best && evidence.dkim.first?.result == .pass && evidence.dmarc?.result == .pass)
-        // And the same as without.
+        // The result is the same without preparation.
         let plain = Self.session(message, try Self.dns())
         feed(message.body, chunk: 7) { plain.update(body: $0) }
         #expect(plain.finish() == evidence)
@@ -46,7 +46,7 @@ struct NativeAuthenticatorTests {
         #expect(evidence.dkim.first?.result == .fail && evidence.dmarc?.result == .fail)
     }
 
-    /// A signature made up by someone who has not the key is none before the body either.
+    /// A forged signature without the key is refused before the body too.
     @Test func session_signedFieldChanged_failsInPreparation() throws {
         var message = try DKIMForge.sign()
         message.header.fields = message.header.fields.map { $0.isNamed("From") ? HeaderField("From", "eve@app.example") : $0 }

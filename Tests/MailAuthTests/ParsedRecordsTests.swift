@@ -1,4 +1,4 @@
-// Records that are kept after they were parsed: no answer is ever that of another text.
+// The cache of parsed records never returns the answer for another text.
 
 import Foundation
 import InternetMessage
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    /// A name's key was changed, and changed back: the message counts as what the DNS says then.
+    /// A name's key was changed, and changed back. The current DNS answer decides.
     @Test func dkimKey_changedUnderSameName_isUsed() throws {
         for algorithm in ["rsa-sha256", "ed25519-sha256"] {
             let message = try DKIMForge.sign(

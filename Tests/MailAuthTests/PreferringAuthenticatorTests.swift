@@ -1,4 +1,4 @@
-// What a trusted filter did not say of DMARC is evaluated here.
+// If a trusted filter did not report DMARC, it is evaluated here.
 
 import InternetMessage
 import TestSupport
@@ -29,7 +29,7 @@ import Testing
         #expect(dmarc("spf=none smtp.mailfrom=b@app.example; dkim=pass header.d=app.example") == "pass reject dkim spf")
     }
 
-    /// Another method, which no filter judged, may have passed.
+    /// Another method, which the filter did not report, may have passed.
     @Test func dmarc_onlyOneMethodJudged_doesNotFail() {
         #expect(dmarc("spf=fail smtp.mailfrom=b@app.example") == "none reject dkim spf")
         #expect(dmarc("spf=pass smtp.mailfrom=b@app.example") == "pass reject dkim spf")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import MailAuth
 
-/// Where the public test data stands: POSTERN_CONFORMANCE, else beside the package.
+/// The folder of the public test data: POSTERN_CONFORMANCE, or otherwise next to the package.
 private let conformanceFolder: URL = {
     if let path = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"] { return URL(fileURLWithPath: path) }
     return URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -68,7 +68,7 @@ private func resolver(_ zone: [String: [SuiteFile.Entry]]) throws -> ZoneResolve
         for case .record(let type, let strings, let preference) in entries {
             switch type {
             case "TXT":
-                // YAML escapes stand for octets: each character is one octet.
+                // YAML escapes represent octets: each character is one octet.
                 let octets = strings.joined().unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }
                 node.records[.txt, default: []].append(.txt(octets))
             case "A": node.records[.a, default: []].append(.address(try #require(IPAddress.ipv4(Array(strings[0].utf8)[...]))))
@@ -78,7 +78,7 @@ private func resolver(_ zone: [String: [SuiteFile.Entry]]) throws -> ZoneResolve
                 node.records[.mx, default: []].append(.mx(preference: UInt16(preference), exchange: strings.first ?? ""))
             case "PTR": node.records[.ptr, default: []].append(.ptr(strings[0]))
             case "CNAME": node.alias = strings[0]
-            // Type 99 is not asked for any more (RFC 7208 section 3.1).
+            // Type 99 is not queried (RFC 7208 section 3.1).
             case "SPF": continue
             default: Issue.record("unknown type \(type) at \(name)")
             }
@@ -89,8 +89,9 @@ private func resolver(_ zone: [String: [SuiteFile.Entry]]) throws -> ZoneResolve
     return ZoneResolver(nodes)
 }
 
-/// Cases of the RFC 4408 suite that leave a choice, or ask for type 99 records, and what RFC 7208 makes of them. No case of that
-/// suite demands a result that RFC 7208 forbids; were there one, it would be here as well, and its own expectation not count.
+/// Cases of the RFC 4408 suite that allow several results, or use type 99 records, with the result
+/// of RFC 7208. No case of that suite requires a result that RFC 7208 forbids. Such a case would be
+/// listed here too, and its own expectation would not count.
 private let decidedByRFC7208: [String: (result: String, reason: String)] = [
     "txtonly": ("fail", "section 3.1: only TXT records are published and asked for"),
     "spfonly": ("none", "section 3.1: type 99 is not asked for"),

@@ -1,4 +1,5 @@
-// SPF beyond the public suites: reasons, nesting, limits, macros, addresses, and hostile records.
+// SPF in addition to the public suites: reasons, nesting, limits, macros, addresses, and hostile
+// records.
 
 import Support
 import TestSupport
@@ -81,7 +82,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         #expect(check(["a.example": txt("v=spf1 -all", "v=SPF1")]).reason == "2 SPF records at a.example")
         let hostile = check(["a.example": txt("v=spf1 bad\u{1b}[31m\r\nX: y\u{e9}" + String(repeating: "z", count: 500))]).reason
         #expect(hostile.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F } && hostile.utf8.count < 200)
-        // What a macro makes of the local part never shows.
+        // The expansion of the local part by a macro is never shown.
         let local = check(["a.example": txt("v=spf1 exists:%{l}.b.example -all")], mailFrom: "secret@a.example")
         #expect(local.result == .fail && !local.reason.contains("secret"))
     }
@@ -107,7 +108,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         "v=spf1 -redirect=b.example",
     ])
     func spf_syntaxError_isPermerror(_ record: String) {
-        // An error anywhere counts, even behind a term that would have matched.
+        // An error at any place counts, even after a term that would have matched.
         #expect(result(record) == .permerror)
         #expect(result("v=spf1 +all " + record.dropFirst(7)) == .permerror)
     }
@@ -166,7 +167,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
             result(
                 "v=spf1 include:b.example \(terms(3)) redirect=c.example", zone.merging(["c.example": txt("v=spf1 +all")]) { $1 })
                 == .pass)
-        // Two terms may find nothing; each counts once, however many names it looks up.
+        // Two terms may find nothing. Each counts once, for any number of look-ups.
         #expect(result("v=spf1 a:x.example exists:y.example +all") == .pass)
         #expect(result("v=spf1 a:x.example exists:y.example mx:z.example +all") == .permerror)
         let exchanges = ZoneResolver.Node(records: [.mx: (0..<10).map { .mx(preference: $0, exchange: "gone\($0).example") }])
@@ -189,7 +190,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
         let resolver = RecordingResolver(ZoneResolver(zone))
         _ = SPF.check(client: .init(address: "192.0.2.1", helo: "", mailFrom: "u@a.example"), resolver: resolver)
         #expect(resolver.questions == ["a.example TXT", "1.2.0.192.in-addr.arpa PTR", "mail.a.example A"])
-        // A name that does not lead back, and one beyond the tenth, prove nothing.
+        // A name that does not resolve to the client, and one beyond the tenth, prove nothing.
         zone["mail.a.example"] = addresses("192.0.2.2")
         #expect(check(zone).result == .fail)
         zone["mail.a.example"] = .init(failure: .timeout)
@@ -232,7 +233,7 @@ private func addresses(_ list: String...) -> ZoneResolver.Node {
             return Array(repeating: 97, count: 300)
         }
         #expect(values == 2 && expanded?.count == 600)
-        // A name that is cut keeps whole labels from the right.
+        // A truncated name keeps complete labels from the right.
         let cut = RecordingResolver(ZoneResolver(["a.example": txt("v=spf1 exists:%{l}.%{l}.b.example -all")]))
         let local = (0..<60).map { "l\($0)" }.joined(separator: ".")
         _ = SPF.check(client: .init(address: "192.0.2.1", helo: "", mailFrom: local + "@a.example"), resolver: cut)

@@ -1,4 +1,4 @@
-// RSA and Ed25519 keys: making, writing, reading, sharing between threads, refusing.
+// RSA and Ed25519 keys: making, writing, reading, use by several threads, refusal.
 
 import Foundation
 import MailCrypto
@@ -22,7 +22,8 @@ struct KeyTests {
         #expect(throws: CryptoError.self) { try key.signSHA256(digest: [1]) }
     }
 
-    /// Contexts are used again: neither a failure before nor another thread beside it changes an answer.
+    /// Contexts are reused. Neither an earlier failure nor another thread at the same time changes
+    /// a result.
     @Test func rsaKey_contextsReused_keepsNothing() throws {
         let key = try RSAPrivateKey.generate(bits: 1024)
         let publicKey = try RSAPublicKey(der: key.publicKeyInfo())
@@ -68,7 +69,8 @@ struct KeyTests {
         #expect(throws: CryptoError.self) { try RSAPublicKey(der: []) }
         #expect(throws: CryptoError.self) { try RSAPublicKey(der: [UInt8](repeating: 0x30, count: 5000)) }
         #expect(throws: CryptoError.self) { try Ed25519PublicKey(rawBytes: [1]) }
-        // Every octet of a key may be changed without harm; what still reads is some other key.
+        // Every octet of a key may be changed without a crash. A result that is still readable is
+        // another key.
         let der = try rsa.publicKeyInfo()
         let signature = try rsa.signSHA256(message: [])
         #expect(try RSAPublicKey(der: der).verifySHA256(message: [], signature: signature))
@@ -89,7 +91,8 @@ struct KeyTests {
     }
 
     @Test func privateKey_encryptedPEM_isRefused() {
-        // Encrypted PKCS#8 (pass phrase "x"); reading must fail at once rather than ask the terminal.
+        // Encrypted PKCS#8 (pass phrase "x"): reading must fail at once and must not prompt on the
+        // terminal.
         let pem = """
             -----BEGIN ENCRYPTED PRIVATE KEY-----
             MIGbMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAiXoTUBpBnjkAICCAAw
@@ -116,9 +119,10 @@ struct KeyTests {
         #expect(valid == 64)
     }
 
-    /// Verifications, each with its own key, good and bad: memory stays where it was. One leaked context, key or signature a
-    /// time (200 octets or more) makes 1,400 pages a round, in every round; what other tests take beside this one is not taken in
-    /// every round, so one round that stays below is the proof.
+    /// Verifications, each with its own key, valid and invalid: the memory must not grow. One
+    /// leaked context, key or signature each time (200 octets or more) makes 1,400 pages in every
+    /// round. Other tests at the same time do not use memory in every round, so one round below the
+    /// limit is the proof.
     @Test func verification_repeated_leaksNothing() throws {
         let key = try RSAPrivateKey.generate(bits: 1024)
         let der = try key.publicKeyInfo()

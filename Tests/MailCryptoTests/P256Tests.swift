@@ -1,4 +1,4 @@
-// ECDSA on P-256: keys in their forms, and signatures of the form that JOSE has.
+// ECDSA on P-256: keys in their forms, and signatures in the form of JOSE.
 
 import MailCrypto
 import TestSupport
@@ -62,7 +62,8 @@ import Testing
         #expect(throws: CryptoError.self) { try P256PublicKey(publicKeyInfo: info) }
     }
 
-    /// Zero, and numbers as large as the order, are no signature (FIPS 186-5 section 6.4.2).
+    /// Zero, and numbers as large as the order, are not valid in a signature (FIPS 186-5 section
+    /// 6.4.2).
     @Test func p256Signature_numbersOutOfRange_isRefused() throws {
         let key = try P256PrivateKey.generate()
         let order = hex("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551")

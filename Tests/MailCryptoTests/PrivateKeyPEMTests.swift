@@ -1,4 +1,5 @@
-// Private keys could not be read back in optimised builds: the BIO outlived the pointer that it was given.
+// Private keys must be readable in optimised builds too: the BIO must not outlive the pointer that
+// it uses.
 
 import MailCrypto
 import TestSupport

@@ -1,4 +1,4 @@
-// What these tests share: hex, the conformance folder, a counter of open handles.
+// Shared by these tests: hex, the conformance folder, a counter of open handles.
 
 import Foundation
 import Support
@@ -9,7 +9,8 @@ func hex(_ text: String) -> [UInt8] {
 }
 
 enum Conformance {
-    /// The public test data: `POSTERN_CONFORMANCE`, else ../shared/conformance beside the package.
+    /// The public test data: `POSTERN_CONFORMANCE`, or otherwise ../shared/conformance next to the
+    /// package.
     static let folder: URL = {
         if let path = ProcessInfo.processInfo.environment["POSTERN_CONFORMANCE"] { return URL(fileURLWithPath: path) }
         return URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()

@@ -42,12 +42,12 @@ struct SymmetricTests {
             "54657374205573696e67204c6172676572205468616e20426c6f636b2d53697a65204b6579202d2048617368204b6579204669727374",
             "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
         ),
-        // HMAC with neither key nor message.
+        // HMAC without key and message.
         ("", "", "b613679a0814d9ec772f95d778c35fc5ff1697c493715653c6c712144292c5ad"),
     ])
     func hmac_rfc4231Vectors_givesCode(key: String, message: String, code: String) {
         #expect(HMACSHA256.authenticationCode(for: hex(message), key: hex(key)) == hex(code))
-        // One key for many messages, from many threads: none leaves anything behind.
+        // One key for many messages, from many threads: none changes the results of another.
         let prepared = HMACSHA256(key: hex(key))
         DispatchQueue.concurrentPerform(iterations: 8) { thread in
             #expect(
@@ -152,7 +152,7 @@ struct SymmetricTests {
             let sealed = try AESSIV.seal(plaintext, key: key, associatedData: data)
             #expect(sealed.count == length + 16)
             #expect(try AESSIV.open(sealed, key: key, associatedData: data) == plaintext)
-            // An empty string of associated data is a string (CVE-2023-2975).
+            // An empty string of associated data counts as a string (CVE-2023-2975).
             #expect(throws: CryptoError.self) { try AESSIV.open(sealed, key: key, associatedData: data + [[]]) }
             var touched = sealed
             touched[touched.count - 1] ^= 0x80

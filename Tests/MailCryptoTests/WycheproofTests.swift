@@ -1,4 +1,4 @@
-// Project Wycheproof's cases for the primitives that DKIM is on.
+// Project Wycheproof's cases for the primitives that DKIM uses.
 
 import Foundation
 import MailCrypto
@@ -39,7 +39,8 @@ struct WycheproofTests {
             let bare = try RSAPublicKey(der: hex(group.publicKeyAsn ?? ""))
             #expect(key.bitCount == 2048 && bare.bitCount == 2048)
             for test in group.tests {
-                // The one "acceptable" case has parameters missing from DigestInfo; RFC 8017 lets a verifier refuse it.
+                // The one "acceptable" case has parameters missing from DigestInfo. RFC 8017 allows
+                // a verifier to refuse it.
                 let valid = key.verifySHA256(message: hex(test.msg), signature: hex(test.sig))
                 #expect(valid == (test.result == "valid"), "\(test.tcId) \(test.comment)")
                 #expect(valid == bare.verifySHA256(digest: SHA256.hash(hex(test.msg)), signature: hex(test.sig)))

@@ -1,4 +1,4 @@
-// DKIM verifiers that others wrote: dkimpy and Mail::DKIM, run over a folder of messages.
+// Independent DKIM verifiers: dkimpy and Mail::DKIM, run over a folder of messages.
 
 import Foundation
 import TestSupport
@@ -6,7 +6,8 @@ import TestSupport
 package enum DKIMVerifiers {
     private static let own = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
 
-    /// Python that has dkimpy and PyNaCl: that of `make test-tools`, else the system's; nil where neither has.
+    /// Python with dkimpy and PyNaCl: from `make test-tools`, or otherwise the system's; nil if
+    /// neither has them.
     package static let python: String? = [
         own.deletingLastPathComponent().deletingLastPathComponent().appendingPathComponent(".build/test-tools/bin/python3").path,
         "python3",
@@ -20,7 +21,7 @@ package enum DKIMVerifiers {
         try verify([python, script("verify_dkimpy.py")], folder)
     }
 
-    /// As `dkimpy`. Versions that do not know Ed25519 say `unsupported`.
+    /// As `dkimpy`. Versions without Ed25519 say `unsupported`.
     package static func mailDKIM(_ folder: URL) throws -> [[Substring]] {
         try verify(["perl", script("verify_mail_dkim.pl")], folder)
     }

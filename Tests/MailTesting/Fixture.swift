@@ -1,4 +1,4 @@
-// One installation with two teams and two users, as most tests want it.
+// One installation with two teams and two users, as most tests need it.
 
 import InternetMessage
 import MailAuth

@@ -3,7 +3,7 @@
 import InternetMessage
 import RelayCore
 
-/// A directory that adopts it names accounts alone.
+/// A directory that adopts it only needs to define accounts.
 package protocol ForgetfulRecords: RelayRecords {}
 
 extension ForgetfulRecords {

@@ -1,10 +1,10 @@
-// Messages made from a number: each kind of mail that signing has to survive.
+// Messages made from a number: each kind of mail that must keep a valid signature.
 
 import InternetMessage
 import TestSupport
 
 package enum GeneratedMail {
-    /// What is hard about a message.
+    /// The difficulty of a message.
     package enum Kind: Int, CaseIterable {
         case ascii, eightBit, longLines, dots, emptyBody, trailingBlankLines, manyFoldedHeaders, whiteSpace
     }
@@ -50,7 +50,7 @@ package enum GeneratedMail {
         case .ascii, .manyFoldedHeaders: for _ in 0..<lines { add(Array(words(9, &generator).utf8)) }
         case .eightBit:
             for index in 0..<lines {
-                // UTF-8, and octets that are none.
+                // UTF-8, and octets that are not UTF-8.
                 add(
                     index % 2 == 0
                         ? Array("Füße — 日本語 \(words(4, &generator))".utf8)

@@ -1,11 +1,12 @@
-// A directory in memory, and an authenticator that finds what a test names: RelayCore without a store and without DNS.
+// A directory in memory, and an authenticator with the findings of a test: RelayCore without a
+// store and without DNS.
 
 import InternetMessage
 import MailAuth
 import RelayCore
 import Synchronization
 
-/// Accounts, and all that is written down of them. Can be down, and full.
+/// Accounts, and all records about them. Can be unavailable, and full.
 package final class MemoryDirectory: RelayDirectory {
     private struct State {
         var accounts: [AccountNumber: RelayAccount] = [:]
@@ -20,7 +21,7 @@ package final class MemoryDirectory: RelayDirectory {
         var complaints: [AccountNumber] = []
         var reports: [(reporter: String, report: AggregateReport)] = []
         var isDown = false
-        /// How many more copies can be noted.
+        /// The number of copies that can still be recorded.
         var room = Int.max
     }
 
@@ -37,10 +38,10 @@ package final class MemoryDirectory: RelayDirectory {
 
     package var firstAccount: RelayAccount { state.withLock { $0.accounts.values.first! } }
 
-    /// From here on every question fails.
+    /// From here on every call fails.
     package func goDown() { state.withLock { $0.isDown = true } }
 
-    /// The disk is full once so many more copies were noted.
+    /// The disk is full after this number of further records.
     package func runFull(after changes: Int) { state.withLock { $0.room = changes } }
 
     private func noting(_ change: (inout State) -> Void) throws(DirectoryFailure) {
@@ -56,10 +57,10 @@ package final class MemoryDirectory: RelayDirectory {
 
     package var failures: [InboxFailure] { state.withLock(\.failures) }
 
-    /// The accounts whose users complained, in that order.
+    /// The accounts with complaints of their users, in order.
     package var complaints: [AccountNumber] { state.withLock(\.complaints) }
 
-    /// What receivers said, in that order.
+    /// The reports of receivers, in order.
     package var reports: [(reporter: String, report: AggregateReport)] { state.withLock(\.reports) }
 
     package var storedCount: Int { state.withLock { $0.stored.count } }
@@ -190,7 +191,7 @@ package final class MemoryDirectory: RelayDirectory {
         }
     }
 
-    /// A verification message went out to this address.
+    /// Records that a verification message was sent to this address.
     package func begin(_ token: AnswerToken, inbox: AddrSpec) { state.withLock { $0.underWay[token] = inbox } }
 
     package func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64) {
@@ -198,7 +199,7 @@ package final class MemoryDirectory: RelayDirectory {
     }
 }
 
-/// Finds for each message the evidence that a test names.
+/// Returns the evidence that a test specifies for each message.
 package struct TestAuthenticator: SenderAuthenticator {
     private let evidence: @Sendable (HeaderSection) -> AuthenticationEvidence
 
@@ -219,7 +220,7 @@ package struct TestAuthenticator: SenderAuthenticator {
 }
 
 extension AuthenticationEvidence {
-    /// Valid signatures of these domains and nothing else.
+    /// Only valid signatures of these domains.
     package static func signed(_ domains: String...) -> AuthenticationEvidence {
         AuthenticationEvidence(
             dkim: domains.map {
@@ -230,7 +231,7 @@ extension AuthenticationEvidence {
 }
 
 extension RelayAccount {
-    /// The same account, with an inbox that forwarding rests for.
+    /// The same account, with an inbox to which forwarding is suspended.
     package var suspended: RelayAccount {
         RelayAccount(
             number: number, relayAddress: relayAddress, isForwardingOn: isForwardingOn, hasLiveGrant: isActive,

@@ -1,17 +1,18 @@
-// A directory that keeps a record of each call: what was asked of the store, and which rows were written.
+// A directory that records each call: the reads of the store, and the rows written.
 
 import InternetMessage
 import RelayCore
 import Synchronization
 
-/// Passes every call on. In a record a hash or a token is its length: it is another one for each message.
+/// Passes on every call. In a record, a hash or a token is only its length, as it differs for each
+/// message.
 package final class RecordingDirectory: RelayDirectory {
     private let other: any RelayDirectory
     private let state = Mutex<[String]>([])
 
     package init(_ other: any RelayDirectory) { self.other = other }
 
-    /// The calls since the last time, in order.
+    /// The calls since the last call of this method, in order.
     package func take() -> [String] {
         state.withLock { records in
             defer { records = [] }

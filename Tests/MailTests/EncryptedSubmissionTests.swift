@@ -1,4 +1,5 @@
-// The way to a mail server beyond this machine: TLS from the first octet, and a name and password.
+// Submission to a mail server on another machine: TLS from the first octet, and a name and
+// password.
 
 import Foundation
 import InternetMessage
@@ -11,7 +12,8 @@ import Testing
     private static let inbox = InboxAddress(AddrSpec(localPart: "anna.secret", domain: "home.example"))
     private static let message = Array("Subject: x\r\n\r\nhello\r\n".utf8)
 
-    /// An OpenSSL server that says these lines to anyone who gets through to it, and prints what it hears.
+    /// An OpenSSL server that sends these lines to every client with a TLS session, and prints what
+    /// it receives.
     private final class TLSServer {
         let port: UInt16
         let process: ManagedProcess
@@ -33,7 +35,7 @@ import Testing
             process.writeInput(replies.map { $0 + "\r\n" }.joined())
         }
 
-        /// What it was told, line by line.
+        /// The received lines.
         var heard: [String] { process.lines.map { $0.hasSuffix("\r") ? String($0.dropLast()) : $0 } }
 
         deinit {
@@ -104,7 +106,7 @@ import Testing
         #expect(throws: SubmissionFailure.self) {
             try submission(sink.port, roots: nil).send(from: nil, to: Self.inbox, message: Self.message)
         }
-        // Asked for STARTTLS, a server that does not offer it gets nothing either.
+        // If STARTTLS is required, a server that does not offer it gets no message either.
         let plain = SMTPSubmission(
             host: "127.0.0.1", port: sink.port, helo: "mx.relay.example", security: .startTLS(try SubmissionSecurity.context()),
             timeout: 120,

@@ -1,4 +1,5 @@
-// A whole message to an inbox, from the store to a mail server: what it says, how it is signed, and where a reply to it goes.
+// A complete message to an inbox, from the store to a mail server: its text, its signature, and the
+// destination of a reply.
 
 import Database
 import Accounts
@@ -93,7 +94,7 @@ private struct TestSigner: MessageSigner {
         for name in ["Date", "From", "To", "Reply-To", "Subject", "Message-ID"] { #expect(parsed.header.all(name).count == 1) }
         #expect(message.data.allSatisfy { $0 < 0x80 })
 
-        // The code works, unchanged in the text for people.
+        // The code works, and is unchanged in the text for people.
         let text = try part("text/plain", of: message)
         let code = try #require(text.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output
         let html = try part("text/html", of: message)
@@ -199,7 +200,7 @@ private struct TestSigner: MessageSigner {
         #expect(!queue.add {})
     }
 
-    /// 2,000 sign-in forms while the mail server takes its time over one message.
+    /// 2,000 sign-in forms while the mail server is slow with one message.
     @Test func mailQueue_mailBeingSent_doesNotDelayLookUps() {
         let queue = MailQueue(capacity: 10)
         let gate = DispatchSemaphore(value: 0)
@@ -213,7 +214,7 @@ private struct TestSigner: MessageSigner {
             #expect(queue.lookUp { looked.signal() })
             looked.wait()
         }
-        // What they find waits in its own lane.
+        // The messages of look-ups wait in their own lane.
         #expect(queue.lookUp { _ = queue.add { looked.signal() } })
         gate.signal()
         queue.drain()
@@ -222,7 +223,7 @@ private struct TestSigner: MessageSigner {
         #expect(!queue.lookUp {})
     }
 
-    /// A team would learn without end which mailboxes there are, if an answer to the recipient did not count.
+    /// If an answer to the recipient did not count, a team could test any number of mailboxes.
     @Test func mailerError_fromRecipientStageOn_namesRecipient() {
         let before: [SubmissionStage] = [.connection, .greeting, .ehlo, .tls, .authentication, .mail]
         for stage in before {

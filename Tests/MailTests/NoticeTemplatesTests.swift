@@ -73,7 +73,7 @@ import Testing
                 let message = templates.render(kind, Self.values, in: language)
                 #expect(message.subject != templates.render(kind, Self.values).subject)
                 for part in [message.text, message.html] { #expect(!part.contains("{{") && !part.contains("}}")) }
-                // People read mail in a terminal too; a link stays whole.
+                // People also read mail in a terminal; a link stays in one piece.
                 #expect(message.text.split(separator: "\n").allSatisfy { $0.count <= 72 || !$0.contains(" ") })
                 #expect(
                     message.html.contains("<html lang=\"\(language.tag)\"")
@@ -85,7 +85,8 @@ import Testing
         }
     }
 
-    /// What is no whole document is framed as the built-in ones are, and looks as they do on dark screens.
+    /// HTML that is not a complete document gets the frame of the built-in texts, with their look
+    /// on dark screens.
     @Test func template_contentOnlyFile_getsFrame() throws {
         let path = try folder(["verification.html": "<h1>Hello</h1>\n<p>{{code}}</p>\n"])
         defer { try? FileManager.default.removeItem(atPath: path) }

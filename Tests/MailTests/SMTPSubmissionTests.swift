@@ -1,4 +1,5 @@
-// Handing a message to a mail server: what is said, what comes of each answer, and that no error tells an address.
+// The hand-over of a message to a mail server: the commands, the result of each answer, and errors
+// without addresses.
 
 import Foundation
 import InternetMessage
@@ -33,7 +34,7 @@ import Testing
         let arrived = try #require(try sink.wait(for: 1).first)
         #expect(arrived.helo == "mx.relay.example" && arrived.mailFrom == "<acme@relay.example>" && arrived.mailArguments == [])
         #expect(arrived.recipients == ["<anna.secret@home.example>"])
-        // Dots and all; only the line break that was missing at the end is there.
+        // Unchanged, with its dots; only the missing line break at the end is added.
         #expect(arrived.data == Self.message + [0x0D, 0x0A])
     }
 
@@ -73,7 +74,7 @@ import Testing
         #expect(try sink.wait(for: 1).first?.recipients == ["<anna@xn--bcher-kva.example>"])
     }
 
-    /// 5xx will not change, everything else may; and whatever the server says, no address comes back in the error.
+    /// 5xx is permanent, all else is temporary. For every answer, the error contains no address.
     @Test(arguments: [
         (["554 5.7.1 go away anna.secret@home.example\r\n"] as [String?], "permanent greeting 554 5.7.1"),
         (["421 busy\r\n"], "temporary greeting 421"),

@@ -1,4 +1,4 @@
-// An SMTP server that says what a test tells it to, and keeps what it was told.
+// An SMTP server that sends the replies of a test, and records the received commands.
 
 import Foundation
 @testable import PostfixHarness
@@ -9,7 +9,8 @@ final class ScriptedServer: Sendable {
     private let heard = Watched([String]())
     let port: UInt16
 
-    /// - Parameter replies: greeting first; each with its CRLF; nil closes the connection, an empty text says nothing at all.
+    /// - Parameter replies: greeting first; each with its CRLF. Nil closes the connection; an empty
+    ///   text sends nothing.
     init(_ replies: [String?]) throws {
         let listener = try Socket.listen()
         self.listener = listener

@@ -1,4 +1,5 @@
-// Copies of a message, as the milter hands them over: what is noted first, and whose they are when they come back.
+// Copies of a message that the milter hands over: the records made before, and the recognition of
+// copies that return.
 
 import Milter
 import MilterTesting
@@ -9,7 +10,7 @@ import Testing
 
 @testable import RelayMilter
 
-/// Takes every copy, or answers it as told.
+/// Accepts every copy, or answers it as the test requires.
 private final class Carrier: CopyCarrier {
     struct State {
         var clients: [CopyClient] = []
@@ -58,7 +59,7 @@ private final class Carrier: CopyCarrier {
 
     private static func fixture(_ carrier: Carrier) -> RelayMilterFixture { RelayMilterFixture(carrier: carrier, more: [carla]) }
 
-    /// On a full disk all copies went out, each time the sender repeated the message.
+    /// On a full disk, not all copies may leave each time the sender repeats the message.
     @Test func copy_storeFull_isNotMade() {
         let carrier = Carrier()
         let fixture = Self.fixture(carrier)
@@ -75,17 +76,17 @@ private final class Carrier: CopyCarrier {
     @Test func copy_storeFullAfterFirstNote_isTheLastOne() {
         let carrier = Carrier()
         let fixture = Self.fixture(carrier)
-        // What is about to be handed over is noted, and nothing after it.
+        // The next copy is recorded, and nothing after it.
         fixture.directory.runFull(after: 1)
         #expect(Self.send(fixture).final.status == "451 4.3.0" && carrier.paths == [[Self.all[1]]])
-        // The disk stays full: nothing further is made.
+        // The disk stays full, so no more copies are made.
         #expect(Self.send(fixture).final.status == "451 4.3.0" && carrier.paths.count == 1)
-        // There is room again: who has the copy does not get it twice.
+        // There is space again, and a recipient with a copy does not get it twice.
         fixture.directory.runFull(after: .max)
         #expect(Self.send(fixture).delivered != nil && carrier.paths == [[Self.all[1]], [Self.all[2]]])
     }
 
-    /// What keeps a copy back, and has nothing to do with its recipient, was answered as if it had.
+    /// A refusal that has nothing to do with the recipient of a copy must not count against it.
     @Test func copy_refusedForStoreTrouble_blamesNoRecipient() {
         let carrier = Carrier { _ in
             .refused(SMTPReply(code: 451, enhanced: "4.3.0", text: "Temporary trouble here; try again later"))
@@ -93,12 +94,13 @@ private final class Carrier: CopyCarrier {
         let fixture = Self.fixture(carrier)
         let first = Self.send(fixture)
         #expect(first.final.status == "451 4.3.0" && first.final.parts?.text.hasPrefix("Temporary trouble") == true)
-        // Nor do the recipients come apart for it.
+        // The recipients are not separated because of it either.
         let second = Self.send(fixture)
         #expect(Self.all.allSatisfy { second.reply(to: $0) == .continue })
     }
 
-    /// Anyone on the machine could connect to the smtpd for copies, say which client it was, and have SPF judged for that.
+    /// Anyone on the machine can connect to the smtpd for copies and claim to be a client, for
+    /// which SPF would then be checked.
     @Test func copyLogin_forgedUsedOrExpired_isRefused() throws {
         let carrier = Carrier()
         let fixture = Self.fixture(carrier)
@@ -125,7 +127,7 @@ private final class Carrier: CopyCarrier {
         #expect(
             copy(late)?.status == "451 4.7.0"
                 && copy(fixture.engine.copyLogin(for: client.address, now: RelayMilterFixture.now - 600)) == .continue)
-        // Postfix logs it: anyone who reads it there was good for two hours.
+        // Postfix logs the login, so a reader of the log must not be able to use it.
         #expect(copy(given) == .continue)
         #expect(copy(given)?.status == "451 4.7.0", "it is good for one session")
         #expect(fixture.log.lines.contains { $0.hasPrefix("error 451 4.7.0") && $0.contains("reason=forged-copy") })
@@ -150,7 +152,7 @@ private final class Carrier: CopyCarrier {
         let start = ContinuousClock.now
         func take(_ login: String, after seconds: Int) -> Bool { used.take(login, at: start + .seconds(seconds)) }
         #expect(take("a", after: 0) && !take("a", after: 0))
-        // A period begins just before it would be forgotten.
+        // A period begins just before the login would be dropped.
         for (login, time) in [("b", 599), ("c", 601), ("d", 1_202)] { #expect(take(login, after: time)) }
         #expect(!take("c", after: 1_203) && !take("d", after: 1_203))
         #expect(take("a", after: 1_203), "its time is long over")
@@ -158,7 +160,7 @@ private final class Carrier: CopyCarrier {
 
     // MARK: Lists that name Postern twice
 
-    /// The answer was that of any loop, and no one could tell what looped.
+    /// The refusal must name the cause of this loop.
     @Test func message_passedTwiceWithOneQueueID_namesTheCause() throws {
         let fixture = RelayMilterFixture()
         let handler = fixture.handler
@@ -177,7 +179,7 @@ private final class Carrier: CopyCarrier {
         #expect(
             fixture.log.lines.last?.contains("setup postfix --apply") == true
                 && fixture.log.lines.last?.hasPrefix("error") == true)
-        // Another entry of the queue came round by another way.
+        // Another entry of the queue arrived by another way.
         let loop = pass(passed, queueID: "4Zq2")
         #expect(loop.final.status == "554 5.4.6" && loop.final.parts?.text.contains("has been here before") == true)
     }

@@ -1,4 +1,4 @@
-// Socket names, header values on the wire, and the one-server rule.
+// Socket names, header values in the protocol, and the limit of one server.
 
 import Glibc
 import Milter
@@ -44,7 +44,7 @@ private final class IdleSession: MilterSession {
     func endOfMessage(_ actions: any MilterActions) -> MilterReply { .accept }
 }
 
-/// libmilter's state belongs to the process: everything about it is one test.
+/// libmilter's state belongs to the process, so everything about it is one test.
 @Suite(.blocking) struct MilterServerTests {
     @Test func milterServer_startedTwice_isRefused() async throws {
         let folder = "/tmp/postern-milter-\(getpid())"
@@ -53,7 +53,7 @@ private final class IdleSession: MilterSession {
         func server(_ socket: MilterSocket) -> MilterServer {
             MilterServer(.init(name: "postern-tests", socket: socket), handler: IdleHandler()) { _ in }
         }
-        // What cannot start leaves room for one that can.
+        // A server that cannot start does not prevent another start.
         let long = MilterSocket.unix(path: "/" + String(repeating: "x", count: 200))
         #expect(throws: MilterServerError.self) { try server(long).start() }
         #expect(throws: MilterServerError.unknownGroup("no-such-group-here")) {

@@ -1,11 +1,11 @@
-// MilterTesting: a handler is driven through transactions without sockets.
+// MilterTesting: runs a handler through transactions without sockets.
 
 import Milter
 import MilterTesting
 import TestSupport
 import Testing
 
-/// A small filter: knows three recipients, rewrites, counts what it was told.
+/// A small filter: knows three recipients, rewrites, counts its events.
 private struct SampleHandler: MilterHandler {
     var needs = MilterNeeds(
         events: [.mail, .recipient, .header, .endOfHeaders, .body], answers: [.recipient, .body], actions: .all)
@@ -28,7 +28,7 @@ private final class SampleSession: MilterSession {
 
     func mail(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply {
         (recipients, body, events) = ([], 0, events + ["mail"])
-        // Not among the answers: must not count.
+        // Not among the answers, so it must not count.
         return .reject(PermanentFailure(repairing: 550, "5.0.0", "ignored"))
     }
 

@@ -1,4 +1,4 @@
-// Who may be at the other end of the filter's socket.
+// The users that may be at the other end of the filter's socket.
 
 import Glibc
 import Foundation
@@ -10,7 +10,7 @@ import Testing
 @Suite(.blocking) struct PeerGuardTests {
     private enum Kind: CaseIterable { case unix, ipv4, ipv6 }
 
-    /// A listener, a connection to it from this process, and our end of that.
+    /// A listener, a connection to it from this process, and our end of the connection.
     private final class Pair {
         let socket: MilterSocket
         private let listener: Int32
@@ -23,7 +23,8 @@ import Testing
             var storage = sockaddr_storage()
             storage.ss_family = sa_family_t(family)
             let path = NSTemporaryDirectory() + "peer-" + UUID().uuidString.prefix(8)
-            // The address begins behind the family, at a unix socket; behind the port, at IPv4; behind port and flow, at IPv6.
+            // The address begins after the family for a unix socket, after the port for IPv4, and
+            // after port and flow for IPv6.
             withUnsafeMutableBytes(of: &storage) { bytes in
                 switch kind {
                 case .unix: bytes[2..<(2 + path.utf8.count)].copyBytes(from: path.utf8)
@@ -45,7 +46,7 @@ import Testing
 
         deinit { for descriptor in [listener, client, server] where descriptor >= 0 { close(descriptor) } }
 
-        /// The client says something, and is gone.
+        /// The client sends data and closes the connection.
         func hangUp() {
             var octet: UInt8 = 7
             _ = send(client, &octet, 1, Int32(MSG_NOSIGNAL))
@@ -53,13 +54,13 @@ import Testing
             client = -1
         }
 
-        /// Whether our end can still hear what was said.
+        /// Whether our end can still receive the data.
         var isHeard: Bool {
             var octet: UInt8 = 0
             return recv(server, &octet, 1, Int32(MSG_PEEK)) == 1 && send(server, &octet, 1, Int32(MSG_NOSIGNAL)) == 1
         }
 
-        /// Whether our end still hears the client.
+        /// Whether our end can still receive from the client.
         var isOpen: Bool {
             var octet: UInt8 = 7
             guard send(client, &octet, 1, Int32(MSG_NOSIGNAL)) == 1 else { return false }
@@ -75,7 +76,7 @@ import Testing
         }
     }
 
-    /// Every local user could connect and play Postfix.
+    /// Other local users must not be able to connect and act as Postfix.
     @Test func peerGuard_otherUser_endsConnection() throws {
         for kind in Kind.allCases {
             let pair = try Pair(kind)
@@ -84,7 +85,7 @@ import Testing
         }
     }
 
-    /// Of a socket that its process has closed the kernel says that it is root's.
+    /// For a socket that its process has closed, the kernel reports root.
     @Test func peerGuard_peerHungUp_isNotTakenForRoot() throws {
         for kind in [Kind.ipv4, .ipv6] {
             let pair = try Pair(kind)

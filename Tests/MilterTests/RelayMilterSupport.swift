@@ -1,4 +1,5 @@
-// One installation behind RelayMilter: two users of a team in memory, proof by a field of the message, every log line captured.
+// One installation with RelayMilter: two users of a team in memory, proof by a field of the
+// message, and every log line captured.
 
 import InternetMessage
 import MailAuth
@@ -33,7 +34,7 @@ final class RelayMilterFixture: Sendable {
 
     let directory: MemoryDirectory
     let log = LogRecorder()
-    /// What the handler reported as forwarded, in order.
+    /// The messages that the handler reported as forwarded, in order.
     let forwarded = Forwarded()
     let metrics = ServiceMetrics(version: "")
     private let current: Mutex<RelayEngine>
@@ -50,7 +51,7 @@ final class RelayMilterFixture: Sendable {
             settings: RelaySettings(relayDomains: ["relay.example"], authservID: "mx.relay.example", limits: limits),
             keys: TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 7, count: 32)], active: UInt8(ascii: "a"))!,
             directory: directory,
-            // A valid signature of the domain that the field `X-Test-Proved` names.
+            // A valid signature of the domain in the field `X-Test-Proved`.
             authenticator: TestAuthenticator { header in
                 header.first("X-Test-Proved").map { .signed($0.unfoldedValue) } ?? AuthenticationEvidence()
             }, replyMemory: ReplyMemory(limit: replyMemory),
@@ -71,7 +72,7 @@ final class RelayMilterFixture: Sendable {
 
     var engine: RelayEngine { current.withLock { $0 } }
     func exchange(for engine: RelayEngine) { current.withLock { $0 = engine } }
-    /// How often the handler has asked for the engine.
+    /// The number of times that the handler requested the engine.
     var engineRequests: Int { asked.load(ordering: .relaxed) }
 
     var handler: RelayMilterHandler {
@@ -84,7 +85,7 @@ final class RelayMilterFixture: Sendable {
             carrier: { [carrier] in carrier }, forwarded: { [forwarded] in forwarded.add($0) })
     }
 
-    /// Plays a connection, and looks for inboxes in what was logged and answered.
+    /// Plays a connection, and searches for inboxes in the log and the answers.
     func play(_ transaction: MilterTransaction) -> ConnectionOutcome {
         let outcome = transaction.run(handler)
         let said = log.lines + outcome.messages.flatMap { $0.answers.map(\.description) }
@@ -134,7 +135,7 @@ extension MilterReply {
         }
     }
 
-    /// The text of a failure, without its reference; the reference by itself.
+    /// The text of a failure without its reference, and the reference.
     var parts: (text: String, reference: String)? {
         let lines: [String]
         switch self {

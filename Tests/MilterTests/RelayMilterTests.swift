@@ -1,4 +1,5 @@
-// RelayMilter, event by event: what is answered when, what is asked of the MTA, and what is left for the next message.
+// RelayMilter, event by event: its answers, its requests to the MTA, and the state that it leaves
+// for the next message.
 
 import InternetMessage
 import LeakSearch
@@ -11,7 +12,7 @@ import Testing
 @testable import RelayCore
 @testable import RelayMilter
 
-/// A rewriter that overlooks everything.
+/// A rewriter that misses everything.
 private struct BlindRewriter: BodyRewriting {
     func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody {
         let content = StretchMap.Content.text(StretchMap.Form(), [StretchMap.Stretch(end: body.count, kind: .typed)])
@@ -45,7 +46,7 @@ private struct BlindRewriter: BodyRewriting {
         #expect(message.delivered?.recipients == ["<anna@inbox.example>"])
     }
 
-    /// It was told at RCPT whether a reverse address is of the relay address's account.
+    /// RCPT must not reveal whether a reverse address belongs to the relay address's account.
     @Test func recipient_reverseBesideRelayAddress_isTakenAtRCPT() {
         for account in [RelayMilterFixture.anna, RelayMilterFixture.bob] {
             let fixture = RelayMilterFixture()
@@ -73,8 +74,8 @@ private struct BlindRewriter: BodyRewriting {
         #expect(fixture.log.lines.count == 4)
     }
 
-    /// What the rewriting overlooks is refused as an unrewritable part, and is an error in the log, with nothing of the inbox in
-    /// it.
+    /// Text that the rewriting misses is refused as an unrewritable part. It is an error in the
+    /// log, which contains nothing of the inbox.
     @Test func log_leakCheckIncident_isAnError() {
         let fixture = RelayMilterFixture()
         let engine = fixture.engine.rewriting { _, _ in BlindRewriter() }
@@ -119,7 +120,7 @@ private struct BlindRewriter: BodyRewriting {
         }
     }
 
-    /// For the user's page: who wrote last. Nothing of what was refused, and nothing of replies.
+    /// For the user's page: the last author. Does not include refused messages or replies.
     @Test func forwarded_ofMessages_isReportedOnceEach() {
         let fixture = RelayMilterFixture()
         let team = connection.mail("<b@app.example>").rcpt("<annarelay2@relay.example>")
@@ -129,7 +130,7 @@ private struct BlindRewriter: BodyRewriting {
         #expect(fixture.forwarded.all.allSatisfy { $0.author.domain == "app.example" && $0.isRegistered })
     }
 
-    /// A link that stayed was a line in the log alone.
+    /// A link that stayed is counted, and not only logged.
     @Test func forward_linkLeftPastTheRelay_isCounted() {
         let fixture = RelayMilterFixture()
         func forward(_ text: String) -> MessageOutcome {
@@ -138,7 +139,7 @@ private struct BlindRewriter: BodyRewriting {
                     .endOfMessage()
             ).message
         }
-        // Its line would become longer than a line may be.
+        // Its line would become longer than allowed.
         let long = String(repeating: "y", count: 950) + " mailto:eva@app.example"
         #expect(forward("mailto:eva@app.example").delivered?.recipients == ["<anna@inbox.example>"])
         #expect(fixture.metrics.linksLeft.count == 0)
@@ -154,7 +155,8 @@ private struct BlindRewriter: BodyRewriting {
         #expect(statuses(message, ["<annarelay2@relay.example>"]) == ["451 4.3.0"])
     }
 
-    /// The end of the header section is not answered either: that would cost every message a round trip.
+    /// The end of the header section is not answered, as that would cost every message a round
+    /// trip.
     @Test func message_badHeaderSection_isRefusedAtItsEnd() {
         let fixture = RelayMilterFixture()
         for field in ["X-Nul: a\0b\r\n", "From: second@app.example\r\n"] {
@@ -166,7 +168,7 @@ private struct BlindRewriter: BodyRewriting {
         }
     }
 
-    /// Chunks are not answered: the answer has to wait, and the rest of the body is let pass.
+    /// Chunks are not answered, so the answer must wait, and the rest of the body passes.
     @Test func message_bodyTooLarge_isRefusedAtItsEnd() {
         var limits = RelayLimits()
         limits.messageSize = 100_000
@@ -194,13 +196,13 @@ private struct BlindRewriter: BodyRewriting {
         #expect(full.engine.replyMemory.inUse > 1_400_000)
         let other = String(repeating: "x\r\n", count: 500_000)
         let begun = connection.mail("<anna@inbox.example>").rcpt(reverse)
-        // Alone it would fit, one day.
+        // Alone it would fit later.
         let reply = full.play(begun.annasMessage(body: other).endOfMessage()).message
         #expect(reply.final.status == "452 4.3.1" && reply.modifications.isEmpty)
         first.abort()
         #expect(full.engine.replyMemory.inUse == 0)
         #expect(full.play(begun.annasMessage(body: other).endOfMessage()).message.final == .accept)
-        // This one never fits, and to come again would be of no use.
+        // This message never fits, so a retry would be useless.
         let never = full.play(begun.annasMessage(body: other + other).endOfMessage()).message
         #expect(never.final.status == "552 5.3.4" && never.modifications.isEmpty)
         #expect(full.engine.replyMemory.inUse == 0)
@@ -265,8 +267,8 @@ private struct BlindRewriter: BodyRewriting {
         #expect(fixture.log.lines.isEmpty)
     }
 
-    /// Found by the fuzz target `milter`: mail for elsewhere is let go at the end of its header section, and what came behind
-    /// that was no one's to judge.
+    /// Found by the fuzz target `milter`: mail for other domains passes at the end of its header
+    /// section. Events after that must still be handled.
     @Test func recipient_afterData_isTemporaryFailure() {
         let message = RelayMilterFixture().play(
             connection.mail("<b@app.example>").rcpt("<someone@elsewhere.example>").body("x\r\n").rcpt(
@@ -286,7 +288,8 @@ private struct BlindRewriter: BodyRewriting {
         #expect(message.final == .discard && message.modifications.isEmpty && message.delivered == nil)
     }
 
-    /// Postfix's own bounces come without brackets, and cannot be refused permanently: they would be lost, or leak.
+    /// Postfix's own bounces come without brackets, and must not be refused permanently: they would
+    /// be lost, or reveal the inbox.
     @Test func internalListener_refusal_isTemporary() throws {
         let fixture = RelayMilterFixture()
         let inside = MilterTransaction().connect("localhost", peer: .unknown, daemonName: "internal")
@@ -329,7 +332,8 @@ private struct BlindRewriter: BodyRewriting {
         #expect(!String(decoding: delivered.message, as: UTF8.self).contains("inbox.example"))
     }
 
-    /// sendmail(1) on the relay's host: Postfix takes no answer to RCPT there, and returns what is refused at the end.
+    /// sendmail(1) on the relay's host: Postfix ignores an answer to RCPT there, and returns mail
+    /// that is refused at the end.
     @Test(arguments: [
         (["nobody@relay.example"], "550 5.1.1"), (["annarelay2@relay.example"], "550 5.7.1"),
         (["annarelay2@relay.example", "nobody@relay.example"], "550 5.1.1"),
@@ -414,7 +418,7 @@ private struct BlindRewriter: BodyRewriting {
         let macros = NoMacros()
         _ = session.mail("<b@app.example>", arguments: [], macros: macros)
         #expect(session.recipient("<annarelay2@relay.example>", arguments: [], macros: macros) == .continue)
-        // Meanwhile the account is gone from the configuration that is loaded again.
+        // At the same time, the reloaded configuration no longer contains the account.
         fixture.exchange(for: RelayMilterFixture.engine(MemoryDirectory([RelayMilterFixture.bob])))
         #expect(session.recipient("<annarelay2@relay.example>", arguments: [], macros: macros) == .continue)
         session.abort()
@@ -423,9 +427,9 @@ private struct BlindRewriter: BodyRewriting {
         session.closed()
     }
 
-    // MARK: What should not come
+    // MARK: Unexpected events
 
-    /// `␀` stands for NUL.
+    /// `␀` represents NUL.
     @Test(arguments: [
         ("<a␀b@relay.example>", true), ("<annarelay2␀@relay.example>", true), ("<annarelay2@relay.example␀>", true),
         ("<annarelay2@relay.example␀.evil.example>", true), ("<annarelay2@relay.example\n>", true),
@@ -436,7 +440,7 @@ private struct BlindRewriter: BodyRewriting {
         let path = String(written.map { $0 == "␀" ? "\0" : $0 })
         let message = RelayMilterFixture().play(connection.mail("<b\0@app.example>").rcpt(path).teamMessage().endOfMessage())
             .message
-        // Refused, or none of ours and then untouched.
+        // Refused, or not ours and then unchanged.
         #expect(message.reply(to: path)?.status == (isRefused ? "550 5.1.1" : "continue"))
         #expect(message.modifications.isEmpty)
     }
@@ -455,7 +459,8 @@ private struct BlindRewriter: BodyRewriting {
         }
     }
 
-    /// A name, file or address that the user wrote is in reasons and replies nowhere, as `play` looks for.
+    /// Reasons and replies contain no name, file or address that the user wrote; `play` checks
+    /// this.
     @Test func reply_refused_showsNoInbox() {
         let fixture = RelayMilterFixture()
         let reverse = fixture.reverse(RelayMilterFixture.anna, "billing@app.example")
@@ -475,7 +480,7 @@ private struct BlindRewriter: BodyRewriting {
             )
         }
         #expect(refused >= 2)
-        // Not proved, and proved but another's.
+        // Not proved, and proved for another user.
         for proof in ["", "X-Test-Proved: inbox.example\r\n"] {
             let stranger = "\(proof)From: bob@inbox.example\r\n\r\nx\r\n"
             #expect(fixture.play(reply.message(Array(stranger.utf8)).endOfMessage()).message.final.status == "550 5.7.26")

@@ -1,4 +1,4 @@
-// Typed SMTP replies: what can be built, and what becomes of text that cannot.
+// Typed SMTP replies: the replies that can be built, and the repair of other text.
 
 import Milter
 import TestSupport

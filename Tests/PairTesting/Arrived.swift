@@ -1,6 +1,6 @@
-// A mail as the user's program has it: what it shows, and what it takes into an answer.
+// A mail in the user's program: the text that it shows, and the parts that it uses in an answer.
 
-/// A mailbox of a field, as programs split it.
+/// A mailbox of a field, in the form of programs that split it.
 struct ReadMailbox {
     var name: String
     var address: String
@@ -78,18 +78,18 @@ package struct Arrived {
     let messageID: String
     let references: String
     let plain: String
-    /// What is within `body`, where it has markup.
+    /// The content of `body`, if it has markup.
     let html: String?
     let calendar: String?
-    /// A picture's whole part, as it arrived.
+    /// A picture's complete part, as received.
     let picture: [UInt8]?
 
-    /// Where an answer goes.
+    /// The destination of an answer.
     package var authorAddress: String { from.address }
 
     /// - Parameters:
     ///   - sender: the reverse-path, without angle brackets.
-    ///   - shown: what the program shows where it reads the text from a part of a type of its own.
+    ///   - shown: the text that the program shows if it reads it from a part with a special type.
     package init(_ octets: [UInt8], sender: String, shown: String?, isSanitized: Bool) {
         self.octets = octets
         self.sender = sender
@@ -122,7 +122,7 @@ package struct Arrived {
         return Array(octets[start..<end])
     }
 
-    /// Without comments, and without what is in these elements.
+    /// Without comments, and without the content of these elements.
     private static func without(_ element: String, _ end: String, _ html: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         var start = 0
@@ -151,7 +151,7 @@ package struct Arrived {
         return String(decoding: html, as: UTF8.self)
     }
 
-    /// The text of markup: lines at blocks, references decoded.
+    /// The text of markup: line breaks at blocks, references decoded.
     static func text(_ html: String) -> String {
         var octets = Array(html.utf8)
         for (element, end) in [("<!--", "-->"), ("<style", "</style>"), ("<script", "</script>")] {

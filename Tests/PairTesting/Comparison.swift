@@ -1,17 +1,18 @@
-// What the team can see of both mails of a pair and of their answers, and where they differ by more than the guess.
+// The parts of both mails of a pair and of their answers that the team can see, and the differences
+// besides the guess.
 
-/// All of it for one side.
+/// All of these for one side.
 package struct Seen {
     /// The outcome of the team's own mail, with the text that its server gets.
     package var forwardCode = ""
-    /// What was asked of the store and written there, in order.
+    /// The reads and writes of the store, in order.
     package var forwardRecords: [String] = []
     package var forwardReasons: [String] = []
     package var replyCode = ""
     package var envelope: [String] = []
     package var records: [String] = []
     package var reasons: [String] = []
-    /// Units of work, of each body that was rewritten.
+    /// Units of work, for each rewritten body.
     package var work: [Int] = []
     /// The answer as the program sends it.
     package var sent: [UInt8] = []
@@ -20,7 +21,7 @@ package struct Seen {
 
     package init() {}
 
-    /// A hidden id is another one for each id that it stands for: its letters are no difference.
+    /// Each id has a different hidden id, so its letters do not count as a difference.
     private static func withoutHidden(_ octets: [UInt8]) -> [UInt8] {
         var octets = octets
         let domain = Array("@relay.example".utf8)
@@ -69,7 +70,7 @@ package struct Seen {
             if !one.place.utf8.elementsEqual(other.place.utf8) {
                 return Difference(kind: .octets, place: "parts", right: one.place, wrong: other.place)
             }
-            // Boundaries are in no text, and made anew by form.
+            // Boundaries are not part of a text, and are made again by form.
             guard let index = substitutions.difference(one.octets, other.octets) else { continue }
             return Difference(
                 kind: .octets, place: one.place, right: excerpt(one.octets, index), wrong: excerpt(other.octets, index))
@@ -77,7 +78,7 @@ package struct Seen {
         if one.count != other.count {
             return Difference(kind: .octets, place: "parts", right: "\(one.count) items", wrong: "\(other.count) items")
         }
-        // Encoded and folded alike too.
+        // The encoding and the folds must also be equal.
         let (lines, others) = (Octets.lines(right), Octets.lines(wrong))
         for (line, other) in zip(lines, others) where line.count != other.count {
             return Difference(kind: .shape, place: "", right: excerpt(line, 0), wrong: excerpt(other, 0))
@@ -94,7 +95,7 @@ package struct Seen {
     }
 }
 
-/// Where the answers to a right and a wrong guess differ.
+/// A difference between the answers to a right and a wrong guess.
 package struct Difference: Sendable, CustomStringConvertible {
     package enum Kind: String, CaseIterable, Sendable {
         case forwardCode, forwardRecords, forwardReasons, replyCode, envelope, octets, shape, records,
@@ -102,7 +103,7 @@ package struct Difference: Sendable, CustomStringConvertible {
     }
 
     package let kind: Kind
-    /// Whether it is in what the team's own mail brings, before anyone answers.
+    /// Whether it is in the results of the team's own mail, before any answer.
     package var isOfForward: Bool { [.forwardCode, .forwardRecords, .forwardReasons].contains(kind) }
     /// The part or field.
     package let place: String

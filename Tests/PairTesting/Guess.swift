@@ -1,9 +1,11 @@
-// What a team may want to know of the user, as it is and as it is not, in the spellings of people and programs.
+// Data about the user that a team may want to know, in a right and a wrong form, in the spellings
+// of people and programs.
 
-/// Which of the two mails of a pair is meant.
+/// The mail of a pair that is meant.
 package enum Side: Sendable { case right, wrong }
 
-/// An address of the user's, and one that differs from it letter by letter: every spelling of both has the same length.
+/// An address of the user's, and one that differs from it in every letter. Every spelling of both
+/// has the same length.
 package struct Guess: Sendable {
     package let name: String
     let right: (local: String, domain: String)
@@ -11,9 +13,9 @@ package struct Guess: Sendable {
 
     private static let wrongLocal = "vctu.q41p"
 
-    /// The inbox that the user writes from.
+    /// The inbox from which the user writes.
     package static let inbox = "jane.k77x@home.example"
-    /// Another one, at a provider that reads dots and tags away.
+    /// Another inbox, at a provider that ignores dots and tags.
     package static let second = "k77x.jane42@gmail.com"
     package static let inboxes = [inbox, second]
 
@@ -28,13 +30,13 @@ package struct Guess: Sendable {
     func local(_ side: Side) -> String { side == .right ? right.local : wrong.local }
     func domain(_ side: Side) -> String { side == .right ? right.domain : wrong.domain }
 
-    /// - Parameter side: of the two, in this spelling.
+    /// - Parameter side: the right or the wrong one, in this spelling.
     package func spelled(_ spelling: Spelling, _ side: Side) -> String { spelling.write(local(side), domain(side)) }
 }
 
-/// How an address, or a part of it, is written.
+/// The written form of an address, or of a part of it.
 package enum Spelling: String, CaseIterable, Sendable {
-    // What may be an address in a header field too.
+    // Forms that may also be an address in a header field.
     case plain, upper, title, tagged
     // One word.
     case percent, percentDots, verp, printable, gateway, dashHex, starHex, base64, base64Shifted, base64URL, hexadecimal
@@ -53,7 +55,7 @@ package enum Spelling: String, CaseIterable, Sendable {
         default: false
         }
     }
-    /// One word without the marks that a header field or a parameter gives a meaning.
+    /// One word without marks that have a meaning in a header field or a parameter.
     package var isWord: Bool {
         switch self {
         case .plain, .upper, .title, .tagged, .percent, .percentDots, .verp, .printable, .gateway, .dashHex, .starHex, .base64URL,
@@ -164,7 +166,7 @@ package enum Spelling: String, CaseIterable, Sendable {
     }
 }
 
-/// Which octets of a guess stand for which of the other.
+/// The octets of a guess, with the corresponding octets of the other.
 package struct Substitutions: Sendable {
     private var pairs = [Bool](repeating: false, count: 65_536)
 
@@ -175,7 +177,8 @@ package struct Substitutions: Sendable {
         for (one, other) in zip(right.utf8, wrong.utf8) { pairs[Int(one) << 8 | Int(other)] = true }
     }
 
-    /// Where the right answer differs from the wrong one by more than the guess; nil where it does not.
+    /// The place at which the right answer differs from the wrong one, besides the guess; nil if it
+    /// does not.
     package func difference(_ right: [UInt8], _ wrong: [UInt8]) -> Int? {
         for index in 0..<min(right.count, wrong.count) where right[index] != wrong[index] {
             if !pairs[Int(right[index]) << 8 | Int(wrong[index])] { return index }

@@ -1,4 +1,4 @@
-// Invitations of the team's, and what a calendar reads in them.
+// Invitations of the team's, and the data that a calendar reads from them.
 
 package enum Invitation {
     /// Its iCalendar object, folded; lines end with CRLF.

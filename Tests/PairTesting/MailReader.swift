@@ -1,4 +1,5 @@
-// A reader of mail for the pairs: what the team's programs can see of a message, part by part.
+// A reader of mail for the pairs: everything in a message that the team's programs can see, part by
+// part.
 
 /// A part of a message, decoded as far as programs decode it.
 package struct ReadPart {
@@ -9,7 +10,7 @@ package struct ReadPart {
     /// The content of a part that has no parts in it, without its transfer encoding.
     package private(set) var content: [UInt8] = []
     package private(set) var parts: [ReadPart] = []
-    /// What is above the first part and below the last.
+    /// The text above the first part and below the last one.
     package private(set) var around: [UInt8] = []
 
     /// - Parameter octets: header section and body; line ends as CRLF or LF.
@@ -70,7 +71,7 @@ package struct ReadPart {
         String(decoding: Octets.trim(Self.decodeWords(value(name) ?? [])), as: UTF8.self)
     }
 
-    /// The parameter of a field's value, as it is written.
+    /// The parameter of a field's value, as written.
     package static func parameter(_ name: String, of value: [UInt8]) -> [UInt8]? {
         var from = 0
         while let start = Octets.find(Array((name + "=").utf8), in: value, from: from, ignoringCase: true) {
@@ -91,7 +92,7 @@ package struct ReadPart {
         }
     }
 
-    /// With its encoded words (RFC 2047) decoded, whatever their charset.
+    /// With its encoded words (RFC 2047) decoded, in any charset.
     package static func decodeWords(_ value: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         var start = 0
@@ -119,7 +120,7 @@ package struct ReadPart {
         return output + value[start...]
     }
 
-    /// The first part of this type that is no attachment, this one included.
+    /// The first part of this type that is not an attachment, this one included.
     package func first(_ wanted: String) -> ReadPart? {
         if type == Array(wanted.utf8), parts.isEmpty { return self }
         guard type.starts(with: "multipart/".utf8) else { return nil }
@@ -127,7 +128,7 @@ package struct ReadPart {
         return nil
     }
 
-    /// Everything that can be seen, each with the place it is at.
+    /// Everything that can be seen, each with its place.
     package func items(_ path: String = "") -> [(place: String, octets: [UInt8])] {
         var items: [(place: String, octets: [UInt8])] = fields.map {
             ("\(path)field \(String(decoding: $0.name, as: UTF8.self))", Self.decodeWords($0.value))

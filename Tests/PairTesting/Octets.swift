@@ -1,4 +1,5 @@
-// Octets of mail as the pairs cut, find and decode them: none of the project's own readers, as those are tried here.
+// Divides, finds and decodes octets of mail for the pairs. Uses none of the project's own readers,
+// as those are under test here.
 
 package enum Octets {
     /// The lines without their ends, CRLF or LF.
@@ -22,7 +23,7 @@ package enum Octets {
 
     package static func lower(_ octets: some Sequence<UInt8>) -> [UInt8] { octets.map { lower($0) } }
 
-    /// Where these octets are from `start` on.
+    /// The index of these octets from `start` on.
     package static func find(_ wanted: [UInt8], in octets: [UInt8], from start: Int = 0, ignoringCase: Bool = false) -> Int? {
         guard !wanted.isEmpty, octets.count >= wanted.count, start <= octets.count - wanted.count else { return nil }
         for index in start...(octets.count - wanted.count) {
@@ -85,7 +86,7 @@ package enum Octets {
         return output
     }
 
-    /// Whatever else is between is left out.
+    /// Other octets between the digits are ignored.
     package static func fromBase64(_ octets: some Sequence<UInt8>) -> [UInt8] {
         var output: [UInt8] = []
         var (buffer, bits) = (0, 0)

@@ -1,33 +1,34 @@
-// One pair: what the team writes, and what the user's program does with it. Made from a number, and made smaller when it differs.
+// One pair: the team's text, and the action of the user's program. Made from a number, and made
+// smaller if it differs.
 
 import TestSupport
 
-/// All that decides both mails of a pair and both answers.
+/// Everything that determines both mails of a pair and both answers.
 package struct PairSpec: Sendable, CustomStringConvertible {
     package enum Shape: String, CaseIterable, Sendable { case plain, markup, alternative, signed, outlook, file, invitation }
     package enum Coding: String, CaseIterable, Sendable { case plain, quotedPrintable, base64 }
 
     package let seed: UInt64
-    /// Of the list of forms.
+    /// An index of the list of forms.
     package let form: Int
-    /// The form in which the user answers a partner that quoted the mail; nil where no partner did.
+    /// The form in which the user answers a partner that quoted the mail; nil without a partner.
     package var partnersReader: Int?
     package var plants: [Plant]
     package var shape: Shape
     package var coding: Coding
-    /// How the answer is encoded.
+    /// The encoding of the answer.
     package var answerCoding: Coding
-    /// Lines that mean nothing.
+    /// Lines without a meaning.
     package var fillers: Int
     /// Addresses of others in the team's text.
     package var crowd: Int
-    /// Whether the user writes the inbox as well.
+    /// Whether the user also writes the inbox.
     package var typesInbox: Bool
     /// Addresses of others that the user writes.
     package var typesOthers: Int
-    /// Whether the team's mail has the inbox in To or Cc, whatever it guesses elsewhere.
+    /// Whether the team's mail has the inbox in To or Cc, regardless of its other guesses.
     package var isInboxInCc: Bool
-    /// Whether the program takes comments, styles and scripts out of markup.
+    /// Whether the program removes comments, styles and scripts from markup.
     package var isSanitized: Bool
     package var needsUnsubscribe: Bool
     /// Whether the program answers to all.
@@ -55,12 +56,12 @@ package struct PairSpec: Sendable, CustomStringConvertible {
         return substitutions
     }
 
-    /// Whether one bit a reply may differ: a file of the team's comes back, and is refused or not.
+    /// Whether one bit for each reply may differ: a returned file of the team's is refused or not.
     package var hasFile: Bool { plants.contains { $0.place == .textFile } || [.signed, .outlook, .file].contains(shape) }
 
     // MARK: Making
 
-    /// - Parameter index: which of the forms; nil for any.
+    /// - Parameter index: the form; nil for any.
     package init(seed: UInt64, forms: [ProgramForm], of index: Int? = nil) {
         var random = SeededGenerator(seed: seed &* 0x9E37 &+ 7)
         func chance(_ percent: UInt64) -> Bool { random.next() % 100 < percent }
@@ -69,7 +70,7 @@ package struct PairSpec: Sendable, CustomStringConvertible {
         let programs = forms.indices.filter {
             !forms[$0].id.utf8.starts(with: "attribution".utf8) && !forms[$0].id.utf8.starts(with: "block".utf8)
         }
-        // Two of three are a program's whole form.
+        // Two of three are the complete form of a program.
         form = index ?? (chance(66) ? pick(programs) : pick(Array(forms.indices)))
         let form = forms[form]
         partnersReader = form.isPartner ? pick(forms.indices.filter { forms[$0].isReply }) : nil
@@ -112,7 +113,7 @@ package struct PairSpec: Sendable, CustomStringConvertible {
         }
     }
 
-    /// A pair with nothing but these.
+    /// A pair with only these.
     package init(seed: UInt64, form: Int, shape: Shape, plants: [Plant], isToAll: Bool = false, needsUnsubscribe: Bool = false) {
         (self.seed, self.form, self.shape, self.plants) = (seed, form, shape, plants)
         (self.isToAll, self.needsUnsubscribe) = (isToAll, needsUnsubscribe)
@@ -122,7 +123,7 @@ package struct PairSpec: Sendable, CustomStringConvertible {
 
     // MARK: Making smaller
 
-    /// The pairs that have one thing less.
+    /// The pairs with one element less.
     package var smaller: [PairSpec] {
         func with(_ change: (inout PairSpec) -> Void) -> PairSpec {
             var copy = self

@@ -1,4 +1,4 @@
-// Where in a mail a team can write a guess.
+// The places in a mail in which a team can write a guess.
 
 /// A place of a guess in a mail of the team's.
 package enum Place: String, CaseIterable, Sendable {

@@ -1,4 +1,4 @@
-// The answer of a program to a mail that arrived: its message, and its envelope.
+// The answer of a program to a received mail: its message, and its envelope.
 
 import Glibc
 import TestSupport
@@ -7,7 +7,7 @@ package struct ProgramAnswer {
     package private(set) var octets: [UInt8] = []
     /// Without angle brackets; empty for the null sender.
     package private(set) var sender = Guess.inbox
-    /// The addresses at the relay domain that it goes to.
+    /// Its recipients at the relay domain.
     package private(set) var recipients: [String] = []
 
     private let form: ProgramForm
@@ -15,14 +15,14 @@ package struct ProgramAnswer {
     private let pair: PairSpec
     private let text: ProgramText
 
-    /// - Parameter mail: as the user's program has it.
+    /// - Parameter mail: in the form of the user's program.
     package init(_ form: ProgramForm, to mail: Arrived, _ pair: PairSpec) {
         (self.form, self.mail, self.pair) = (form, mail, pair)
         text = ProgramText(mail.plain, form)
         compose()
     }
 
-    // MARK: What is typed
+    // MARK: Typed text
 
     private var typed: [String] {
         var lines = ["Thank you, it arrived.", "See you on Monday at 10:30."]
@@ -142,7 +142,7 @@ package struct ProgramAnswer {
         case "summary": return calendar("SUMMARY")
         case "location": return calendar("LOCATION")
         case "description": return calendar("DESCRIPTION")
-        // A program may copy what the organizer wrote.
+        // A program may copy the organizer's text.
         case "comment": return pair.seed % 2 == 0 ? calendar("COMMENT") : "I come"
         case "tnef": return mail.plain
         default: return ""
@@ -180,7 +180,7 @@ package struct ProgramAnswer {
         return form.charset.flatMap { Self.convert(Array(lines), to: $0) } ?? Array(lines)
     }
 
-    /// Nil where the charset has not all of it.
+    /// Nil if the charset lacks a character.
     private static func convert(_ octets: [UInt8], to charset: String) -> [UInt8]? {
         guard let converter = iconv_open(charset, "UTF-8"), converter != iconv_t(bitPattern: -1) else { return nil }
         defer { iconv_close(converter) }
@@ -274,7 +274,7 @@ package struct ProgramAnswer {
 
     private static func isNamed(_ name: String, _ other: String) -> Bool { Octets.lower(name.utf8).elementsEqual(other.utf8) }
 
-    /// As programs write a value: encoded where it must be, folded where it is long.
+    /// A value in the form of programs: encoded if necessary, and folded if long.
     private static func written(_ value: String) -> String {
         let value = value.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x80 } ? value : TeamMail.words(value, isBase64: true)
         guard value.utf8.count > 800 else { return value }
@@ -325,7 +325,7 @@ package struct ProgramAnswer {
                 recipients.append(box.address)
             }
         }
-        // An answering program without a sender of its own writes to the reverse-path.
+        // An answering program without its own sender writes to the reverse-path.
         if sender.isEmpty, form.action == "vacation" || form.isBounce { recipients = [mail.sender] }
         var header = [
             "Received: from desktop-7f3k2.home.example ([198.51.100.77]) by mx.home.example; Fri, 21 Nov 2025 05:10:00 +0000",
@@ -341,7 +341,8 @@ package struct ProgramAnswer {
     }
 }
 
-/// The mail of a partner that quotes the team's, as it arrives at the relay: what the partner's program made of it.
+/// The mail of a partner that quotes the team's mail, when it arrives at the relay: the result of
+/// the partner's program.
 package enum PartnerMail {
     package static func octets(_ form: ProgramForm, quoting team: TeamMail, _ pair: PairSpec) -> [UInt8] {
         let view = Arrived(team.octets, sender: team.sender, shown: team.shown, isSanitized: pair.isSanitized)

@@ -1,8 +1,8 @@
-// The forms of answers, as programs write them: read from Tests/RelayCoreTests/Vectors/programs.
+// The forms of answers that programs write, read from Tests/RelayCoreTests/Vectors/programs.
 
 import Foundation
 
-/// A text with places for what a program fills in.
+/// A text with placeholders that a program fills in.
 package struct Template: Sendable {
     enum Piece: Sendable {
         case text(String)
@@ -39,7 +39,7 @@ package struct Template: Sendable {
     }
 }
 
-/// What one program does with a mail.
+/// The action of one program for a mail.
 package struct ProgramForm: Sendable {
     struct Wrap: Sendable {
         var width: Int
@@ -60,9 +60,9 @@ package struct ProgramForm: Sendable {
     package let action: String
     /// Whether its form has a source.
     package let isMadeUp: Bool
-    /// The parts of it that have none.
+    /// The parts of it that have no source.
     package let madeUpParts: [String]
-    /// Whether no reader can know it.
+    /// Whether no reader can recognise it.
     package var isUnknown = false
     var plain: Template?
     var html: Template?
@@ -89,13 +89,13 @@ package struct ProgramForm: Sendable {
     package var isCalendar: Bool { calendar != nil }
     package var isUnsubscribe: Bool { action == "unsubscribe" && headers.contains { $0.value.uses("mailto_to") } }
     package var isPartner: Bool { action == "partner-quotation" }
-    /// Whether a person answers a mail with it, and nothing else is needed.
+    /// Whether a person answers a mail with it, and it needs nothing else.
     package var isReply: Bool { action == "reply" && !isMadeUp && parts.isEmpty }
     /// Whether it breaks the lines that it quotes.
     package var breaksLines: Bool { wrap != nil || isFlowed }
     package var hasMarkup: Bool { html != nil }
     package var sendsFiles: Bool { !parts.isEmpty }
-    /// Whether the text comes back in a file of the program's own type (TNEF).
+    /// Whether the text returns in a file of the program's own type (TNEF).
     package var sendsText: Bool { parts.contains { $0.body.uses("tnef") } }
 
     // MARK: Files
@@ -180,7 +180,7 @@ package struct ProgramForm: Sendable {
         subjectLimit = entry.subject_limit
     }
 
-    /// A reply that has a line, or a block of fields, above what it quotes.
+    /// A reply with a line, or a block of fields, above its quotation.
     private init(_ id: String, above: String, below: String, date: String?, isHTML: Bool, isMadeUp: Bool) {
         self.id = id
         action = "reply"
@@ -202,7 +202,7 @@ package struct ProgramForm: Sendable {
         self.date = date
     }
 
-    /// A report that a provider sends about a mail.
+    /// A provider's report about a mail.
     private init(_ id: String, plain: String, report: (type: String, text: String)?, returned: String?) {
         self.id = id
         (action, isMadeUp, madeUpParts) = ("bounce", false, [])
@@ -217,7 +217,7 @@ package struct ProgramForm: Sendable {
         self.returned = returned
     }
 
-    /// Reports as RFC 3464 (Postfix), RFC 5965 and qmail have them.
+    /// Reports in the form of RFC 3464 (Postfix), RFC 5965 and qmail.
     private static let reports: [ProgramForm] = {
         let said = "550 5.7.1 <{{user_address}}>: content refused"
         let failed =
@@ -236,7 +236,8 @@ package struct ProgramForm: Sendable {
         ]
     }()
 
-    /// All of them: those of programs, then attributions with marks, attributions without (made up), and header blocks.
+    /// All forms: those of programs, then attributions with marks, attributions without (made up),
+    /// and header blocks.
     package static func read(_ folder: URL) throws -> [ProgramForm] {
         var forms = try entries("programs.json", folder).map { ProgramForm($0) } + reports
         let attributions = try entries("attributions.json", folder)
@@ -257,7 +258,7 @@ package struct ProgramForm: Sendable {
         }
         for entry in try entries("header-blocks.json", folder) {
             guard let above = entry.template else { continue }
-            // Where the block has marks, so has what is below it.
+            // If the block has marks, the text below it also has marks.
             let isMarked = above.utf8.first == UInt8(ascii: ">")
             forms.append(
                 ProgramForm(

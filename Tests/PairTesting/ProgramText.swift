@@ -1,4 +1,4 @@
-// The text of a mail as programs quote it: marked, broken, indented, halved.
+// The text of a mail as programs quote it: marked, broken, indented, shortened.
 
 import TestSupport
 
@@ -53,7 +53,7 @@ struct ProgramText {
         }
     }
 
-    /// The value of a placeholder, where it is the text in some form.
+    /// The value of a placeholder, if it is the text in some form.
     func value(_ name: String, seed: UInt64) -> String? {
         switch name {
         case "original_plain": Self.joined(lines)

@@ -1,13 +1,13 @@
-// A mail of the team's, with its guesses, as it arrives at the relay.
+// A mail of the team's with its guesses, on arrival at the relay.
 
 import TestSupport
 
-/// Composes it from what a pair says.
+/// Composes the mail that a pair specifies.
 package struct TeamMail {
     package private(set) var octets: [UInt8] = []
     /// Without angle brackets.
     package private(set) var sender = "bounces@juice.example"
-    /// What a program shows of it where its parts are read by that program alone: S/MIME, TNEF, a file.
+    /// The text that a program shows if only that program reads its parts: S/MIME, TNEF, a file.
     package private(set) var shown: String?
 
     private let pair: PairSpec
@@ -39,7 +39,7 @@ package struct TeamMail {
     }
 
     static func words(_ text: String, isBase64: Bool) -> String {
-        // In pieces, as a word has 75 octets at most.
+        // In pieces, as an encoded word has at most 75 octets.
         var pieces: [String] = []
         var rest = Array(text.utf8)[...]
         while !rest.isEmpty {
@@ -139,7 +139,7 @@ package struct TeamMail {
         }
     }
 
-    /// The lines of the text, each with whether it is markup already.
+    /// The lines of the text, each with a mark whether it is already markup.
     private mutating func lines() -> [String] {
         var lines = (0..<pair.fillers).map { _ in Self.filler[Int(random.next() % UInt64(Self.filler.count))] }
         for number in 0..<pair.crowd { lines.append("\(number): person\(number)@other.test, person.n\(number)") }

@@ -154,7 +154,7 @@ import Testing
             .init(name: "message_size_limit", present: "10240000", needed: "40000000", reason: "too small"),
         ]
         facts.hasHeaderCheck = false
-        facts.bypasses = ["submission/inet has no_milters: mail that comes in there does not pass Postern"]
+        facts.bypasses = ["submission/inet has no_milters: mail that arrives there bypasses Postern"]
         facts.conflicts = ["relay.example also stands in mydestination"]
         let checks = PostfixChecks.judge(facts)
         #expect(checks.count == 5)

@@ -9,10 +9,11 @@ package final class Browser {
     private let process: ManagedProcess
     private let port: UInt16
     private var session = ""
-    /// Where the desktop's program and what it was given are; nil where no scheme leads to it.
+    /// The folder with the desktop's program and the addresses it got; nil if no scheme leads to
+    /// it.
     private let handler: URL?
 
-    /// A scheme of an app's own, and the origin whose pages may open it without a question.
+    /// An app's own scheme, and the origin from which pages may open it without a prompt.
     package struct AppScheme {
         let name: String
         let origin: String
@@ -44,8 +45,9 @@ package final class Browser {
         session = "/session/\(id)"
     }
 
-    /// Starts the driver. It looks for a free port for IPv6 and then takes the same one for IPv4, which another program may have
-    /// taken meanwhile: then it is started again. Where there is no IPv6 it takes none by itself: then one that is free is named.
+    /// Starts the driver. It finds a free port for IPv6 and then uses the same one for IPv4, which
+    /// another program may have taken in between; it is then started again. Without IPv6 it takes
+    /// no port itself, so a free one is given.
     private static func start(_ driver: String, _ handler: URL?) throws -> (ManagedProcess, UInt16) {
         var environment = try BrowserFonts.environment.get()
         if let handler {
@@ -75,7 +77,7 @@ package final class Browser {
         if let handler { try? FileManager.default.removeItem(at: handler) }
     }
 
-    /// The desktop's `xdg-open` of this browser, which writes down what it is given.
+    /// The desktop's `xdg-open` for this browser, which records the addresses that it gets.
     private static func makeHandler() throws -> URL {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-handler-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -85,7 +87,7 @@ package final class Browser {
         return folder
     }
 
-    /// The address that an app got by its scheme as the `number`th, counted from 1.
+    /// The `number`th address that an app got by its scheme, counted from 1.
     package func opened(number: Int = 1) throws -> String {
         var lines: [Substring] = []
         _ = try comes {
@@ -97,7 +99,7 @@ package final class Browser {
         return String(lines[number - 1])
     }
 
-    // MARK: What a person does
+    // MARK: Actions of a person
 
     package func open(_ url: String) throws { _ = try call("POST", session + "/url", ["url": url]) }
 
@@ -105,7 +107,8 @@ package final class Browser {
         _ = try call("POST", session + "/element/\(try element(selector))/click", [:])
     }
 
-    /// Presses twice, as fast as a hand can, and waits until the page has gone: its words are still there until then.
+    /// Clicks twice, as fast as a person can, and waits until the page has gone. Its text is still
+    /// there until then.
     package func doubleClick(_ selector: String) throws {
         let page = try element("html")
         let place: [String: Any] = [
@@ -124,7 +127,7 @@ package final class Browser {
         _ = try call("POST", session + "/element/\(try element(selector))/value", ["text": text])
     }
 
-    /// Presses keys wherever the focus is; `Key` has those without a letter.
+    /// Presses keys for the element with the focus; `Key` has those without a letter.
     package func press(_ keys: String) throws {
         let actions = keys.flatMap { [["type": "keyDown", "value": String($0)], ["type": "keyUp", "value": String($0)]] }
         _ = try call("POST", session + "/actions", ["actions": [["type": "key", "id": "keyboard", "actions": actions]]])
@@ -135,19 +138,20 @@ package final class Browser {
         package static let enter = "\u{E007}"
     }
 
-    // MARK: What a person sees
+    // MARK: Text that a person sees
 
     package var url: String { get throws { try call("GET", session + "/url") as? String ?? "" } }
     package func text(_ selector: String) throws -> String {
         try call("GET", session + "/element/\(try element(selector))/text") as? String ?? ""
     }
 
-    /// Whether an element comes to say this: a click or a key begins to load a page and does not wait for it.
+    /// Waits until an element contains this text: a click or a key begins to load a page and does
+    /// not wait for it.
     package func shows(_ selector: String, _ text: String) throws -> Bool {
         try comes { try self.text(selector).hasPrefix(text) }
     }
 
-    /// Whether a page comes to show this, loaded again until it does: what is counted is written each second.
+    /// Waits until a page shows this, and reloads it until then: counts are written each second.
     package func shows(_ selector: String, _ text: String, at url: String) throws -> Bool {
         try comes {
             try open(url)
@@ -155,13 +159,14 @@ package final class Browser {
         }
     }
 
-    /// Whether the browser comes to be there.
+    /// Waits until the browser is at this address.
     package func arrives(at address: String) throws -> Bool { try comes { try self.url == address } }
 
-    /// Whether the browser comes to be somewhere below.
+    /// Waits until the browser is below this address.
     package func leads(to start: String) throws -> Bool { try comes { try self.url.hasPrefix(start) } }
 
-    /// Asks until it is so, two minutes at most. An element of the page before is as good as none.
+    /// Repeats the check until it is true, for at most two minutes. An element of the page before
+    /// counts as missing.
     private func comes(_ condition: () throws -> Bool) throws -> Bool {
         let end = Date(timeIntervalSinceNow: 120)
         while true {
@@ -181,14 +186,16 @@ package final class Browser {
         }
     }
 
-    /// A value that a script of the test's computes. Scripts of pages do not run where `forbidScripts` was said.
+    /// A value that a script of the test computes. Scripts of pages do not run after
+    /// `forbidScripts`.
     package func value(_ script: String) throws -> Any {
         try call("POST", session + "/execute/sync", ["script": script, "args": []])
     }
 
     /// Shows the whole page in a width in pixels.
     package func show(width: Int, dark: Bool) throws {
-        // Without motion: a colour half-way between light and dark is in no reader's sight for long enough to look at it.
+        // Without animation, as a colour between light and dark is visible too briefly to be
+        // checked.
         let features = [("prefers-color-scheme", dark ? "dark" : "light"), ("prefers-reduced-motion", "reduce")]
         try chrome("Emulation.setEmulatedMedia", ["features": features.map { ["name": $0.0, "value": $0.1] }])
         try resize(width: width, height: 800)
@@ -212,25 +219,25 @@ package final class Browser {
             ["width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500])
     }
 
-    /// What the reader reads, as the browser says it to servers.
+    /// The reader's language, as the browser sends it to servers.
     package func accept(language: String) throws {
         try chrome("Network.enable", [:])
         try chrome("Network.setExtraHTTPHeaders", ["headers": ["Accept-Language": language]])
     }
 
-    /// The browser is one that was never at the site of the page that is open.
+    /// Makes the browser one that was never at the site of the open page.
     package func forgetCookies() throws { _ = try call("DELETE", session + "/cookie") }
 
-    /// From now on no page runs a script.
+    /// From now on pages run no scripts.
     package func forbidScripts() throws { try chrome("Emulation.setScriptExecutionDisabled", ["value": true]) }
 
-    /// What the browser complained about since this was asked last.
+    /// The browser's complaints since the last call.
     package func complaints() throws -> [String] {
         let entries = try call("POST", session + "/se/log", ["type": "browser"]) as? [[String: Any]] ?? []
         return entries.compactMap { $0["message"] as? String }
     }
 
-    /// Hosts that pages sent requests to since this was asked last.
+    /// Hosts to which pages sent requests since the last call.
     package func hostsAsked() throws -> Set<String> {
         let entries = try call("POST", session + "/se/log", ["type": "performance"]) as? [[String: Any]] ?? []
         return Set(
@@ -248,8 +255,8 @@ package final class Browser {
 
     // MARK: An authenticator
 
-    /// Plugs in an authenticator like that of a phone or a laptop (WebAuthn section 11): it knows who touches it, and keeps
-    /// passkeys.
+    /// Adds an authenticator like that of a phone or a laptop (WebAuthn section 11): it verifies
+    /// its user, and keeps passkeys.
     package func addAuthenticator() throws -> String {
         let options: [String: Any] = [
             "protocol": "ctap2", "transport": "internal", "hasResidentKey": true, "hasUserVerification": true,
@@ -266,12 +273,12 @@ package final class Browser {
         _ = try call("POST", authenticator + "/uv", ["isUserVerified": isVerified])
     }
 
-    /// Its passkeys, as another authenticator would take them over.
+    /// Its passkeys, in a form that another authenticator can use.
     package func passkeys(_ authenticator: String) throws -> [[String: Any]] {
         try call("GET", authenticator + "/credentials") as? [[String: Any]] ?? []
     }
 
-    /// Puts a passkey in the place of all that it has.
+    /// Replaces all of its passkeys by one.
     package func replacePasskeys(_ authenticator: String, with passkey: [String: Any]) throws {
         _ = try call("DELETE", authenticator + "/credentials")
         _ = try call("POST", authenticator + "/credential", passkey)
@@ -279,7 +286,8 @@ package final class Browser {
 
     // MARK: Popups
 
-    /// Goes on in the window that the page opened, and comes back once `steps` are done, whether it is still open or not.
+    /// Continues in the window that the page opened, and returns after `steps`, even if that window
+    /// is closed.
     package func inPopup(_ steps: () throws -> Void) throws {
         let own = try call("GET", session + "/window") as? String ?? ""
         var popup: String?
@@ -324,7 +332,7 @@ package final class Browser {
         }
         return value
     }
-    /// The body of an answer, as long as its head says.
+    /// The body of an answer, of the length in its head.
     private static func answer(_ socket: Socket) throws -> Data {
         var received = Data()
         let end = Data("\r\n\r\n".utf8)

@@ -1,16 +1,17 @@
-// The fonts of the tests' browser: DejaVu alone, whatever else the machine has, so that lines break at the same
-// places everywhere.
+// The fonts of the tests' browser: only DejaVu, regardless of the machine's other fonts, so that
+// lines break at the same places everywhere.
 
 import Foundation
 
 enum BrowserFonts {
     /// Debian's fonts-dejavu-core.
     private static let folder = "/usr/share/fonts/truetype/dejavu"
-    /// For pictures that a person looks at, `make screenshots` has Chinese, Japanese and Korean letters too.
+    /// For pictures that a person looks at, `make screenshots` also has Chinese, Japanese and
+    /// Korean letters.
     private static let others = "/usr/share/fonts/opentype/noto"
 
-    /// The variables of a program that is to see these fonts alone. The folder is kept until the process ends: every
-    /// browser of it shares the cache.
+    /// The variables of a program that may see only these fonts. The folder is kept until the
+    /// process ends: all of its browsers share the cache.
     static let environment: Result<[String: String], any Error> = Result {
         guard FileManager.default.fileExists(atPath: folder + "/DejaVuSans.ttf") else {
             throw HarnessError("fonts-dejavu-core is not installed (make test-tools)")

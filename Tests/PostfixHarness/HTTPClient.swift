@@ -8,7 +8,7 @@ package enum HTTPClient {
         try ask("GET", port: port, path: path, bearer: bearer, body: nil, timeout: 120).body
     }
 
-    /// Status and body of an answer to who has no key.
+    /// Status and body of an answer to a request without a key.
     package static func get(port: UInt16, path: String, timeout: Int) throws -> (status: Int, body: String) {
         try ask("GET", port: port, path: path, bearer: "", body: nil, timeout: timeout)
     }
@@ -28,7 +28,7 @@ package enum HTTPClient {
         let bearer = bearer.isEmpty ? "" : "Authorization: Bearer \(bearer)\r\n"
         let content = body.map { "Content-Type: application/json\r\nContent-Length: \($0.utf8.count)\r\n" } ?? ""
         let head = "\(method) \(path) HTTP/1.1\r\nHost: localhost\r\n\(bearer)\(content)Connection: close\r\n\r\n"
-        guard socket.send(Array((head + (body ?? "")).utf8)) else { throw HarnessError("nobody takes the request for \(path)") }
+        guard socket.send(Array((head + (body ?? "")).utf8)) else { throw HarnessError("cannot send the request for \(path)") }
         var received: [UInt8] = []
         while let octets = socket.receive(), !octets.isEmpty { received += octets }
         let text = String(decoding: received, as: UTF8.self)

@@ -1,5 +1,6 @@
-// Installations: `postern init` runs once in a process for each list of relay domains, and everyone gets a copy of
-// what it made. It makes an RSA key, which takes as long as ten other commands.
+// Installations: `postern init` runs once in a process for each list of relay domains, and every
+// user of this gets a copy of its result. It makes an RSA key, which takes as long as ten other
+// commands.
 
 import Foundation
 
@@ -7,7 +8,7 @@ package enum InstallationCopy {
     /// Folders by relay domains.
     private static let made = Watched<[[String]: Result<URL, any Error>]>([:])
 
-    /// Puts an installation on SQLite into a folder that is not there yet.
+    /// Puts an installation on SQLite into a folder that does not yet exist.
     package static func make(_ folder: String, relayDomains: [String]) throws {
         try FileManager.default.copyItem(atPath: original(relayDomains).path, toPath: folder)
     }

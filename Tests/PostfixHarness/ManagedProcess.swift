@@ -3,7 +3,8 @@
 import Concurrency
 import Foundation
 
-/// A running program. It is killed, where it still runs, when `end` is called or the last reference goes.
+/// A running program. If it still runs when `end` is called or the last reference is released, it
+/// is killed.
 package final class ManagedProcess: @unchecked Sendable {
     private struct State {
         var output = [String]()
@@ -13,7 +14,7 @@ package final class ManagedProcess: @unchecked Sendable {
         /// The pipes that are still open.
         var descriptors: [Int: Int32] = [:]
 
-        /// Takes what waits in a pipe, without blocking; false where nothing does.
+        /// Reads the waiting octets of a pipe without blocking; false if there are none.
         mutating func takeWaiting(_ index: Int) -> Bool {
             var waiting: Int32 = 0
             guard let descriptor = descriptors[index], ioctl(descriptor, UInt(FIONREAD), &waiting) == 0, waiting > 0 else {
@@ -81,7 +82,8 @@ package final class ManagedProcess: @unchecked Sendable {
             var wanted = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             let ready = poll(&wanted, 1, -1)
             if ready < 0 && errno == EINTR { continue }
-            // Read under the lock: anyone who asks for the output may have taken these octets meanwhile.
+            // Read under the lock, as another thread that requests the output may have taken these
+            // octets in between.
             isOpen = state.with { state in
                 if state.takeWaiting(index) { return true }
                 return wanted.revents & Int16(POLLHUP | POLLERR | POLLNVAL) == 0
@@ -102,7 +104,7 @@ package final class ManagedProcess: @unchecked Sendable {
     /// All lines of standard output and standard error so far, in the order they were read.
     package var lines: [String] {
         state.with { state in
-            // What the program wrote before it answered someone is in the pipe already.
+            // Output that the program wrote before it answered a client is already in the pipe.
             for index in 0..<2 { while state.takeWaiting(index) {} }
             return state.output
         }
@@ -111,12 +113,13 @@ package final class ManagedProcess: @unchecked Sendable {
     /// All output so far as text.
     package var output: String { lines.joined(separator: "\n") }
 
-    /// Waits until `find` gives something for the lines so far.
+    /// Waits until `find` returns a result for the lines so far.
     package func wait<Result>(seconds: Double = standardTimeout, for find: ([String]) -> Result?) -> Result? {
         state.wait(seconds: seconds) { find($0.output) }
     }
 
-    /// Waits for a line that contains `text`, from line `start` on; throws where none comes, or the process ends without.
+    /// Waits for a line that contains `text`, from line `start` on. Throws if none comes, or if the
+    /// process ends before.
     @discardableResult
     package func waitForLine(containing text: String, from start: Int = 0, seconds: Double = standardTimeout) throws -> String {
         let found: String?? = state.wait(seconds: seconds) { state in
@@ -129,7 +132,7 @@ package final class ManagedProcess: @unchecked Sendable {
         return line
     }
 
-    /// What a program that has ended does not read is lost.
+    /// Input that a program does not read before its end is lost.
     package func writeInput(_ text: String) {
         input.with { input in
             guard let input else { return }
@@ -151,14 +154,16 @@ package final class ManagedProcess: @unchecked Sendable {
 
     package func signal(_ number: Int32) { if isRunning { kill(process.identifier, number) } }
 
-    /// Waits for the end and all output; the exit status, or 128 + the signal that killed it.
+    /// Waits for the end and all output. Returns the exit status, or 128 + the signal that killed
+    /// it.
     @discardableResult
     package func waitForExit(seconds: Double = standardTimeout) throws -> Int32 {
         var (waited, since) = (0.0, 0.0)
         while waited < seconds {
             if let status = state.wait(seconds: 1, for: { $0.openStreams == 0 ? $0.status : nil }) { return status }
             waited += 1
-            // Its own program that it left behind may hold its output for as long as it lives.
+            // A child process that it left running may keep the output open for as long as it
+            // lives.
             guard let status = state.with({ $0.status }) else { continue }
             since += 1
             if since >= 3 { return status }
@@ -173,14 +178,14 @@ package final class ManagedProcess: @unchecked Sendable {
         _ = state.wait(seconds: 10) { $0.status }
     }
 
-    /// A number of /proc/PID/status in KiB: `VmRSS`, `VmHWM` (the most it ever was).
+    /// A number of /proc/PID/status in KiB: `VmRSS`, `VmHWM` (its maximum so far).
     package func memory(_ field: String) -> Int? {
         guard let text = try? String(contentsOfFile: "/proc/\(identifier)/status", encoding: .utf8) else { return nil }
         let line = text.split(separator: "\n").first { $0.hasPrefix(field + ":") }
         return line.flatMap { Int($0.filter(\.isNumber)) }
     }
 
-    /// Seconds of processor time that it has taken; nil where it has ended.
+    /// Seconds of processor time that it has used; nil if it has ended.
     package var processorTime: Double? {
         var clock = clockid_t()
         var time = timespec()

@@ -1,8 +1,9 @@
-// Looks at a page in a real browser: whether it fits, can be pressed and read, in every width, light and dark; keeps pictures.
+// Checks a page in a real browser: whether it fits, and can be used and read, in every width, light
+// and dark. Keeps pictures.
 
 import Foundation
 
-/// The accessibility checks of axe-core, where `make test-tools` installed them.
+/// The accessibility checks of axe-core, if `make test-tools` installed them.
 package enum Axe {
     package static let script: String? = {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -14,8 +15,8 @@ package enum Axe {
         }.first
     }()
 
-    /// What is wrong with the page that is open, by WCAG 2.2 A and AA and good practice: rule and element. `autocomplete-valid`
-    /// does not know `webauthn` yet (HTML section 4.10.18.7.1).
+    /// The faults of the open page, by WCAG 2.2 A and AA and good practice: rule and element.
+    /// `autocomplete-valid` does not yet support `webauthn` (HTML section 4.10.18.7.1).
     package static func findings(_ browser: Browser) throws -> [String] {
         guard let script else {
             return ["axe-core is not installed (make test-tools)"]
@@ -29,13 +30,14 @@ package enum Axe {
     }
 }
 
-/// One look at the page that is open.
+/// One check of the open page.
 package struct PageLook {
     private let browser: Browser
 
     package init(_ browser: Browser) { self.browser = browser }
 
-    /// Where pictures go; `POSTERN_SCREENSHOTS=all` makes those of every width in every language.
+    /// The folder for pictures; `POSTERN_SCREENSHOTS=all` makes those of every width in every
+    /// language.
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().appendingPathComponent(".build/screenshots")
     private static let all = ProcessInfo.processInfo.environment["POSTERN_SCREENSHOTS"] == "all"
@@ -48,20 +50,21 @@ package struct PageLook {
 
         static let all = [320, 390, 768, 1200].flatMap { [Variant(width: $0, dark: false), Variant(width: $0, dark: true)] }
         static let narrow = Variant(width: 320, dark: false)
-        /// What is seen of every page in English.
+        /// The variants of every page in English.
         static let usual = [narrow, Variant(width: 390, dark: true), Variant(width: 1200, dark: false)]
-        /// Those of which there are references.
+        /// The variants with references.
         static let compared = usual.filter { $0 != narrow }
     }
 
-    /// Pages that are compared with pictures of them, in English and in Arabic.
+    /// Pages that are compared with reference pictures, in English and in Arabic.
     private static let compared: Set = [
         "me-door", "me-addresses-one", "me-address-written", "me-inboxes", "me-security", "me-data", "me-delete", "me-not-found",
         "mail-sign-in", "mail-refusals",
     ]
 
-    /// What is wrong with it, in words: language and direction, what is wider than the window, what is too small to press, and
-    /// what axe-core finds. In other languages than English in the narrowest window only, but for the compared pages.
+    /// The faults of the page, in words: language and direction, content that is wider than the
+    /// window, controls that are too small, and findings of axe-core. In other languages than
+    /// English, only the narrowest window is checked, except for the compared pages.
     package func findings(_ name: String, _ language: String) throws -> [String] {
         var findings: [String] = []
         func note(_ text: String) { findings.append("\(name) in \(language): \(text)") }
@@ -103,7 +106,7 @@ package struct PageLook {
         return findings
     }
 
-    /// Shows a variant, makes the picture where one is wanted, and compares it.
+    /// Shows a variant, makes the picture if one is wanted, and compares it.
     private func look(_ file: String, _ variant: Variant, _ reference: String?) throws -> String? {
         guard Self.all || reference != nil else {
             try browser.show(width: variant.width, dark: variant.dark)

@@ -3,7 +3,8 @@
 import Foundation
 
 enum PrivateConfiguration {
-    /// Name, owned by postfix (else root), group postdrop (else root), mode; as postfix-files(5) has them.
+    /// Name, owned by postfix (otherwise root), group postdrop (otherwise root), mode; as in
+    /// postfix-files(5).
     static let queueFolders: [(String, Bool, Bool, mode_t)] =
         ["active", "bounce", "corrupt", "defer", "deferred", "flush", "hold", "incoming", "private", "saved", "trace"].map {
             ($0, true, false, 0o700)

@@ -1,4 +1,5 @@
-// A Postfix of one's own: configuration, queue, data and ports apart from the machine's; gone without a trace when it stops.
+// A private Postfix: configuration, queue, data and ports are separate from the machine's, and are
+// removed when it stops.
 
 import Foundation
 import Glibc
@@ -11,7 +12,7 @@ package final class PrivatePostfix: Sendable {
         /// `myhostname`.
         package var hostName = "mx.relay.test"
         package var relayDomains = ["relay.test"]
-        /// Where the filter listens, as Postfix writes it; nil: no filter, and no relay settings.
+        /// The address of the filter in Postfix's form; nil for no filter and no relay settings.
         package var socket: String?
         /// HOST:PORT of the smtpd for copies (fan-out), which the relay's settings make; nil for none.
         package var fanOut: String?
@@ -21,13 +22,14 @@ package final class PrivatePostfix: Sendable {
         package var settings: [String: String] = [:]
         /// More services: lines for master.cf, in which `{port}` is replaced by a free port, found again in `ports`.
         package var services: [String] = []
-        /// Whether 127.0.0.1 may send anywhere. Otherwise only to the relay domains, as any client.
+        /// Whether 127.0.0.1 may send to any domain. Otherwise it may send only to the relay
+        /// domains, like any client.
         package var trustsLoopback = false
 
         package init() {}
     }
 
-    /// Whether this machine and user can run one, and why not.
+    /// The reason why this machine and user cannot run one; nil if they can.
     package static var obstacle: String? {
         if geteuid() != 0 { return "a private Postfix needs root" }
         if !FileManager.default.isExecutableFile(atPath: "/usr/sbin/postfix") { return "Postfix is not installed" }
@@ -35,7 +37,7 @@ package final class PrivatePostfix: Sendable {
     }
 
     package let options: Options
-    /// The folder that holds everything; removed at the end.
+    /// The folder of everything; removed at the end.
     package let directory: String
     /// The SMTP port.
     package let port: UInt16
@@ -43,7 +45,7 @@ package final class PrivatePostfix: Sendable {
     package let ports: [UInt16]
     private let life: Watched<Life>
 
-    /// The running Postfix, and the log of those before it, which were killed.
+    /// The running Postfix, and the log of earlier ones that were killed.
     private struct Life {
         var process: ManagedProcess
         var before: [String] = []
@@ -54,7 +56,8 @@ package final class PrivatePostfix: Sendable {
     /// The configuration directory.
     package var configuration: String { directory + "/etc" }
 
-    /// Writes the configuration, applies the relay's settings as `postern setup postfix --apply` does, and starts.
+    /// Writes the configuration, applies the relay's settings like `postern setup postfix --apply`,
+    /// and starts.
     package init(_ options: Options) throws {
         if let obstacle = Self.obstacle { throw HarnessError(obstacle) }
         self.options = options
@@ -93,7 +96,8 @@ package final class PrivatePostfix: Sendable {
             throw HarnessError("there is no user postfix or no group postdrop")
         }
         chown("\(directory)/data", user.pw_uid, user.pw_gid)
-        // Postfix would make these by itself and check them with some sixty processes; what a quick-stop leaves spares us that.
+        // Postfix would make these itself and check them with about sixty processes. The file of a
+        // quick stop avoids that.
         try "".write(toFile: "\(directory)/queue/quick-start", atomically: true, encoding: .utf8)
         for (name, owner, gid, mode) in PrivateConfiguration.queueFolders {
             let path = "\(directory)/queue/\(name)"
@@ -111,12 +115,13 @@ package final class PrivatePostfix: Sendable {
                 relayDomains: options.relayDomains, socket: socket, fanOut: options.fanOut, directory: "\(directory)/etc")
             try PostfixSetup.apply(plan) { content, path in try content.write(to: URL(filePath: path), options: .atomic) }
         }
-        // No certificates here; and whatever the caller wants otherwise.
+        // There are no certificates here. Then the settings of the caller follow.
         try postconf("\(directory)/etc", ["smtp_tls_security_level": "none"].merging(options.settings) { $1 })
         try age(directory)
     }
 
-    /// Postfix's programs wait until a configuration file is 2 s old; ours are whole already.
+    /// Postfix's programs wait until a configuration file is 2 s old. These files are already
+    /// complete.
     private static func age(_ directory: String) throws {
         for name in ["main.cf", "master.cf"] {
             try FileManager.default.setAttributes(
@@ -139,8 +144,8 @@ package final class PrivatePostfix: Sendable {
         guard result.status == 0 else { throw HarnessError("postconf: \(result.output)") }
     }
 
-    /// A shell is between: when its input ends, because of `stop` or because this process is gone, it ends Postfix and
-    /// removes the folder.
+    /// Starts it through a shell. When the shell's input ends, because of `stop` or because this
+    /// process has ended, the shell ends Postfix and removes the folder.
     private static func start(_ directory: String) throws -> ManagedProcess {
         let script = """
             (postfix -c "$1/etc" start-fg; echo "postfix ended with status $?") </dev/null & child=$!
@@ -152,20 +157,21 @@ package final class PrivatePostfix: Sendable {
         return try ManagedProcess("/bin/sh", ["-c", script, "sh", directory])
     }
 
-    /// Ends it, waits until every process is gone, removes the folder. May be called again.
+    /// Ends it, waits until every process has ended, and removes the folder. May be called again.
     package func stop() {
         process.closeInput()
         _ = try? process.waitForExit()
         try? FileManager.default.removeItem(atPath: directory)
     }
 
-    /// Kills every process of it at once, as when the machine loses its power. The queue stays unchanged.
-    /// - Parameter others: further processes of the machine.
+    /// Kills all of its processes at once, like a loss of power. The queue stays unchanged.
+    /// - Parameter others: more processes of the machine.
     package func kill(together others: [Int32] = []) throws {
         let process = process
-        // The shell first, which would end Postfix in good order; then all in one go.
+        // The shell first, as it would otherwise end Postfix in good order; then all others
+        // together.
         var all = [process.identifier] + others + Self.processes(in: directory + "/queue")
-        // What one of them has started meanwhile is found in the next turn.
+        // A process that one of them has started in between is found in the next round.
         for _ in 0..<1000 where !all.isEmpty {
             for identifier in all { Glibc.kill(identifier, SIGKILL) }
             usleep(10_000)
@@ -176,7 +182,7 @@ package final class PrivatePostfix: Sendable {
         life.with { $0.before += process.lines }
     }
 
-    /// Starts it again after `kill`, on the queue that is there.
+    /// Starts it again after `kill`, on the existing queue.
     package func restart() throws {
         try "".write(toFile: "\(directory)/queue/quick-start", atomically: true, encoding: .utf8)
         let process = try Self.start(directory)
@@ -184,7 +190,7 @@ package final class PrivatePostfix: Sendable {
         try waitUntilStarted()
     }
 
-    /// All of Postfix works in its queue's folder.
+    /// All processes of Postfix work in its queue's folder.
     private static func processes(in folder: String) -> [Int32] {
         let all = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return all.compactMap { Int32($0) }.filter { identifier in
@@ -213,18 +219,20 @@ package final class PrivatePostfix: Sendable {
         return try process.waitForLine(containing: text, from: max(0, start - before.count), seconds: seconds)
     }
 
-    /// Waits until Postfix has no message left of those that it accepted, and has seen `queueIDs`.
+    /// Waits until Postfix has no message left of those that it accepted, and has processed
+    /// `queueIDs`.
     package func waitUntilDone(_ queueIDs: [String] = [], seconds: Double = standardTimeout) throws {
         let end = Date(timeIntervalSinceNow: seconds)
         let (process, before) = life.with { ($0.process, $0.before) }
-        // What was removed in the moment of a kill may not be in the log: then the queue itself says what is left.
+        // A removal in the moment of a kill may not be in the log. The queue itself then shows the
+        // remaining messages.
         while try before.isEmpty ? isUnderWay || !isDone(queueIDs, process, end) : !queue().isEmpty {
             guard Date() < end else { throw HarnessError("messages stay in the queue:\n\(logTail)") }
             usleep(before.isEmpty ? 10_000 : 200_000)
         }
     }
 
-    /// Whether a message that was accepted has not been tried yet. One that is still being received is not executable.
+    /// Whether an accepted message was not yet tried. A message in reception is not executable.
     private var isUnderWay: Bool {
         for name in ["incoming", "active"] {
             let folder = "\(directory)/queue/\(name)"
@@ -236,7 +244,7 @@ package final class PrivatePostfix: Sendable {
         return false
     }
 
-    /// Waits for the queue manager to say that it has removed all that it has seen.
+    /// Waits until the queue manager has logged the removal of all messages.
     private func isDone(_ queueIDs: [String], _ process: ManagedProcess, _ end: Date) -> Bool {
         process.wait(seconds: max(0, end.timeIntervalSinceNow)) { lines in
             var open = Set(queueIDs)
@@ -251,12 +259,13 @@ package final class PrivatePostfix: Sendable {
                     open.insert(identifier)
                 }
             }
-            // A message re-queued under the id of a removed one cannot happen while ids hold microseconds.
+            // A message cannot get the id of a removed one again, as ids contain microseconds.
             return open.isEmpty ? true : nil
         } ?? false
     }
 
-    /// Changes parameters of main.cf and reloads. New smtpd processes have them; running ones end with their connection.
+    /// Changes parameters of main.cf and reloads. New smtpd processes use them; running ones end
+    /// with their connection.
     package func set(_ settings: [String: String]) throws {
         try Self.postconf(configuration, settings)
         try Self.age(directory)

@@ -1,5 +1,5 @@
-// Small pictures of pages, committed, and a look whether a page still looks like them. Addresses are random: where
-// something is, and how bright, is compared.
+// Small committed pictures of pages, and a check whether a page still looks like them. Addresses
+// are random, so only positions and brightness are compared.
 
 import Foundation
 
@@ -9,9 +9,10 @@ package struct ReferencePicture {
 
     /// Pixels of a reference's width.
     private static let width = 60
-    /// Of 255, over all pixels: a page without its style sheet, or with a card more or less, is far beyond.
+    /// Of 255, over all pixels. A page without its styles, or with one card more or less, is far
+    /// beyond this.
     private static let tolerance = 8.0
-    /// By which heights may differ: a line that is broken elsewhere.
+    /// Allowed difference of heights, as a line may break at another place.
     private static let heights = 0.94...1.06
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("References")
 
@@ -20,7 +21,8 @@ package struct ReferencePicture {
         file = Self.folder.appendingPathComponent(name + ".png")
     }
 
-    /// What is wrong with a picture, in words; nil only if it is as its reference. `POSTERN_TEST_RECORD=1` writes the reference.
+    /// The fault of a picture, in words; nil only if it equals its reference.
+    /// `POSTERN_TEST_RECORD=1` writes the reference.
     package func finding(_ picture: Data) throws -> String? {
         if ProcessInfo.processInfo.environment["POSTERN_TEST_RECORD"] == "1" {
             let small = try browser.value(
@@ -44,7 +46,8 @@ package struct ReferencePicture {
         return numbers[1] <= Self.tolerance ? nil : "differs from its reference by \(numbers[1].rounded()) of 255"
     }
 
-    /// Within the page that is open: a bitmap of octets is no picture that a page loads, which its policy would forbid.
+    /// Runs within the open page. A bitmap of octets is not a picture that the page loads, which
+    /// its policy would forbid.
     private static let script = """
         const bitmap = text => createImageBitmap(new Blob([Uint8Array.from(atob(text), c => c.charCodeAt(0))], {type: 'image/png'}));
         const small = async (text, width, height) => {

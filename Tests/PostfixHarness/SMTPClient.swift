@@ -1,4 +1,4 @@
-// An SMTP client that says exactly what a test wants it to say, right or wrong.
+// An SMTP client that sends exactly what a test requires, right or wrong.
 
 import Foundation
 
@@ -8,12 +8,12 @@ package struct SMTPServerReply: Sendable, Hashable, CustomStringConvertible {
     /// The texts after the code, one for each line.
     package let lines: [String]
 
-    /// As it came, lines joined by LF.
+    /// Unchanged, with lines joined by LF.
     package var description: String {
         lines.enumerated().map { "\(code)\($0.offset == lines.count - 1 ? " " : "-")\($0.element)" }.joined(separator: "\n")
     }
 
-    /// The enhanced status code that the first line begins with.
+    /// The enhanced status code at the beginning of the first line.
     package var enhancedStatus: String? {
         let word = lines.first?.split(separator: " ").first.map(String.init)
         return word.flatMap { $0.split(separator: ".").count == 3 && $0.first?.isNumber == true ? $0 : nil }
@@ -23,14 +23,15 @@ package struct SMTPServerReply: Sendable, Hashable, CustomStringConvertible {
     package var isPositive: Bool { code / 100 == 2 }
 }
 
-/// What a whole transaction came to.
+/// The result of a complete transaction.
 package struct SMTPTransactionResult: Sendable {
     package let mail: SMTPServerReply
     /// One for each recipient, in order.
     package let recipients: [SMTPServerReply]
-    /// The reply after the final dot, or to DATA where that was refused; nil where there was no recipient to send to.
+    /// The reply after the final dot, or to DATA if that was refused; nil without an accepted
+    /// recipient.
     package let data: SMTPServerReply?
-    /// Postfix's queue id, where the message was queued.
+    /// Postfix's queue id, if the message was queued.
     package var queueID: String? {
         guard let text = data?.lines.last, let range = text.range(of: "queued as ") else { return nil }
         return String(text[range.upperBound...])
@@ -51,7 +52,7 @@ package final class SMTPClient {
         greeting = try reply()
     }
 
-    /// Sends octets as they are.
+    /// Sends octets unchanged.
     package func send(_ bytes: [UInt8]) throws {
         guard socket.send(bytes) else { throw HarnessError("the server has closed the connection") }
     }
@@ -90,7 +91,7 @@ package final class SMTPClient {
     package func pipeline(_ lines: [String]) throws -> [SMTPServerReply] {
         var replies = [SMTPServerReply]()
         var rest = lines[...]
-        // Few enough that replies fit into the socket's buffers while we are still sending.
+        // Few enough that replies fit into the socket's buffers during sending.
         while !rest.isEmpty {
             try send(rest.prefix(100).flatMap { Array($0.utf8) + [0x0D, 0x0A] })
             for _ in rest.prefix(100) { replies.append(try reply()) }
@@ -99,12 +100,13 @@ package final class SMTPClient {
         return replies
     }
 
-    /// Poses as another client: `ADDR=192.0.2.1`, `NAME=…`, `HELO=…`; the server greets again.
+    /// Claims to be another client: `ADDR=192.0.2.1`, `NAME=…`, `HELO=…`; the server greets again.
     package func xclient(_ attributes: [(String, String)]) throws {
         try expect(220, "XCLIENT " + attributes.map { "\($0.0)=\($0.1)" }.joined(separator: " "))
     }
 
-    /// Sends DATA and, after 354, the message: dots stuffed, ended by CRLF . CRLF. Octets are otherwise sent unchanged.
+    /// Sends DATA and, after 354, the message: dots stuffed, ended by CRLF . CRLF. Octets are
+    /// otherwise unchanged.
     package func data(_ message: [UInt8]) throws -> SMTPServerReply {
         let reply = try command("DATA")
         guard reply.code == 354 else { return reply }
@@ -112,7 +114,7 @@ package final class SMTPClient {
         return try self.reply()
     }
 
-    /// A message as DATA carries it, the final dot included.
+    /// A message in the form of DATA, the final dot included.
     package static func stuffed(_ message: [UInt8]) -> [UInt8] {
         var wire = [UInt8]()
         wire.reserveCapacity(message.count + message.count / 64 + 5)
@@ -126,7 +128,8 @@ package final class SMTPClient {
         return wire + [0x2E, 0x0D, 0x0A]
     }
 
-    /// One message: MAIL, RCPT for each recipient, DATA where at least one was accepted, RSET otherwise. Paths with brackets.
+    /// One message: MAIL, RCPT for each recipient, then DATA if at least one was accepted,
+    /// otherwise RSET. Paths with brackets.
     package func transaction(
         from: String, to recipients: [String], mailArguments: String = "", message: [UInt8]
     ) throws -> SMTPTransactionResult {
@@ -140,16 +143,16 @@ package final class SMTPClient {
         return SMTPTransactionResult(mail: mail, recipients: replies, data: try data(message))
     }
 
-    /// Says QUIT, without caring for the answer.
+    /// Sends QUIT, and ignores the answer.
     package func quit() {
         _ = try? command("QUIT")
         close()
     }
 
-    /// Ends the connection without a word.
+    /// Closes the connection without QUIT.
     package func close() { socket.shutDown() }
 
-    /// Connects, says EHLO, sends one message, quits.
+    /// Connects, sends EHLO and one message, quits.
     package static func send(
         port: UInt16, helo: String = "client.test", from: String, to recipients: [String], mailArguments: String = "",
         message: [UInt8], xclient: [(String, String)] = []

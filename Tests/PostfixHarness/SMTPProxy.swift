@@ -1,13 +1,14 @@
-// Stands between an SMTP client and a server, and can step in at a transaction of the test's choice.
+// Passes data between an SMTP client and a server, and can intervene at a transaction of the test's
+// choice.
 
 import Foundation
 
-/// Passes connections on to a server on 127.0.0.1. Stops with `stop`, or with the last reference.
+/// Passes connections to a server on 127.0.0.1. Stops with `stop`, or with the last reference.
 package final class SMTPProxy: Sendable {
-    /// What becomes of a MAIL command.
+    /// The handling of a MAIL command.
     package enum Step: Sendable {
         case pass
-        /// The server never sees it; the client is told this.
+        /// The server does not get it; the client gets this answer.
         case answer(String)
         /// The connection ends.
         case cut
@@ -45,7 +46,7 @@ package final class SMTPProxy: Sendable {
                             number += 1
                             return number
                         }
-                        // Not under the lock: a test may do something that takes long.
+                        // Not under the lock, as a test may do something that takes long.
                         let decide = step.with { $0 }
                         switch decide(number) {
                         case .pass: _ = server.send(octets)
@@ -62,7 +63,8 @@ package final class SMTPProxy: Sendable {
 
     deinit { stop() }
 
-    /// Passes connections on to this port from now on, and asks before each MAIL, counted from 1 over all connections.
+    /// Passes connections to this port from now on. Calls `decide` before each MAIL, counted from 1
+    /// over all connections.
     package func pass(to port: UInt16, _ decide: @escaping @Sendable (Int) -> Step = { _ in .pass }) {
         target.with { $0 = port }
         step.with { $0 = decide }

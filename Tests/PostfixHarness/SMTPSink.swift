@@ -1,8 +1,8 @@
-// A small, real SMTP server that keeps what it gets and refuses what it is told to.
+// A small, real SMTP server that keeps its messages, and refuses those that a test specifies.
 
 import Foundation
 
-/// A message as it arrived.
+/// A received message.
 package struct SinkMessage: Sendable, Hashable {
     package let helo: String
     /// With its brackets: `<a@b.example>`, `<>`.
@@ -12,10 +12,10 @@ package struct SinkMessage: Sendable, Hashable {
     package let recipients: [String]
     /// ESMTP arguments for each recipient.
     package let recipientArguments: [[String]]
-    /// The message: dots unstuffed, line ends as they came (CRLF).
+    /// The message: dots unstuffed, line ends as received (CRLF).
     package let data: [UInt8]
 
-    /// The message as text, where that helps.
+    /// The message as text, for convenience.
     package var text: String { String(decoding: data, as: UTF8.self) }
 
     /// The header section, with the CRLF of its last line.
@@ -34,7 +34,7 @@ package struct SinkMessage: Sendable, Hashable {
         return (data.count, data.count)
     }
 
-    /// The fields of the header section, unfolded no further than that folds stay CRLF and white space.
+    /// The fields of the header section. Folds stay CRLF and white space.
     package var fields: [String] {
         var fields = [String]()
         for line in String(decoding: header, as: UTF8.self).components(separatedBy: "\r\n") where !line.isEmpty {
@@ -48,9 +48,9 @@ package struct SinkMessage: Sendable, Hashable {
     }
 }
 
-/// What a sink offers and refuses.
+/// The offers and refusals of a sink.
 package struct SinkBehaviour: Sendable {
-    /// EHLO keywords, beside PIPELINING, 8BITMIME and SIZE: `DSN`, `SMTPUTF8`.
+    /// EHLO keywords, in addition to PIPELINING, 8BITMIME and SIZE: `DSN`, `SMTPUTF8`.
     package var keywords: [String] = []
     /// Whether 8BITMIME is among them.
     package var offers8BITMIME = true
@@ -100,16 +100,17 @@ package final class SMTPSink: Sendable {
 
     deinit { stop() }
 
-    /// Changes what is offered and refused from the next command on.
+    /// Changes the offers and refusals from the next command on.
     package func set(_ behaviour: SinkBehaviour) { state.with { $0.behaviour = behaviour } }
 
-    /// Everything that was accepted so far.
+    /// All messages accepted so far.
     package var messages: [SinkMessage] { state.with { $0.messages } }
 
     /// Messages that went to a recipient (with brackets).
     package func messages(to recipient: String) -> [SinkMessage] { messages.filter { $0.recipients.contains(recipient) } }
 
-    /// Waits until at least `count` messages were accepted that `matches` takes, and gives those; throws where they do not come.
+    /// Waits until at least `count` messages for which `matches` is true were accepted, and returns
+    /// them. Throws if they do not come.
     @discardableResult
     package func wait(
         for count: Int, seconds: Double = standardTimeout, where matches: @Sendable (SinkMessage) -> Bool = { _ in true }
@@ -163,7 +164,7 @@ private struct SinkSession {
 
     private func say(_ line: String) { _ = socket.send(Array(line.utf8) + [0x0D, 0x0A]) }
 
-    /// False where the connection is over.
+    /// False if the connection has ended.
     private mutating func command(_ line: String) -> Bool {
         let upper = line.uppercased()
         if upper.hasPrefix("EHLO ") {
@@ -220,7 +221,7 @@ private struct SinkSession {
         return true
     }
 
-    /// Divides `<path> ARG ARG`; a quoted local part may hold spaces.
+    /// Divides `<path> ARG ARG`; a quoted local part may contain spaces.
     private static func path(_ text: Substring) -> (path: String, arguments: [String]) {
         let text = text.drop { $0 == " " }
         var quoted = false

@@ -1,10 +1,12 @@
-// The logs of services that tests started, kept for a search at the end of the whole run (scripts/search-logs).
+// The logs of services that tests started, kept for a search at the end of the complete run
+// (scripts/search-logs).
 
 import Foundation
 
-/// Where POSTERN_TEST_LOGS names a folder: one file of lines and one of inboxes for each service.
+/// If POSTERN_TEST_LOGS names a folder: one file of lines and one of inboxes for each service.
 package enum ServiceLogs {
-    /// Keeps what a service wrote, and which inbox addresses it was to keep to itself. Nothing happens without the variable.
+    /// Keeps the output of a service, and the inbox addresses that must not be in it. Does nothing
+    /// without the variable.
     package static func keep(_ lines: [String], inboxes: Set<String>) {
         guard let folder = ProcessInfo.processInfo.environment["POSTERN_TEST_LOGS"], !folder.isEmpty else { return }
         let name = folder + "/" + UUID().uuidString

@@ -1,4 +1,4 @@
-// Small things around TCP sockets on the loopback interface.
+// Small helpers for TCP sockets on the loopback interface.
 
 import Foundation
 
@@ -85,7 +85,7 @@ final class Socket: @unchecked Sendable {
 
     func shutDown() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 
-    /// Sends everything; false where the other side is gone.
+    /// Sends all octets; false if the other side has closed the connection.
     func send(_ bytes: [UInt8]) -> Bool {
         bytes.withUnsafeBytes { bytes in
             var rest = bytes[...]
@@ -100,7 +100,7 @@ final class Socket: @unchecked Sendable {
         }
     }
 
-    /// Octets as they come; nil at the end, on an error or a timeout.
+    /// The received octets; nil at the end, on an error or a timeout.
     func receive() -> [UInt8]? {
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {
@@ -115,7 +115,8 @@ final class Socket: @unchecked Sendable {
 package enum FreePort {
     private static let given = Watched(Set<UInt16>())
 
-    /// A port on which no one listens now, below the range from which the system gives ports to clients; never the same twice.
+    /// A port without a listener now, below the range from which the system gives ports to clients;
+    /// never the same twice.
     package static func next() throws -> UInt16 {
         for _ in 0..<1000 {
             let port = UInt16.random(in: 12_000...31_000)
@@ -125,12 +126,12 @@ package enum FreePort {
         throw HarnessError("no free port")
     }
 
-    /// Waits until a program listens on a port that it was told; throws where it ends before.
+    /// Waits until a program listens on its port; throws if it ends before.
     package static func waitUntilServed(_ port: UInt16, by process: ManagedProcess) throws {
         let end = Date(timeIntervalSinceNow: standardTimeout)
         while (try? Socket.connect(port: port, timeout: 1)) == nil {
             guard process.isRunning, Date() < end else {
-                throw HarnessError("nobody listens on port \(port):\n\(process.executable): \(process.output)")
+                throw HarnessError("no program listens on port \(port):\n\(process.executable): \(process.output)")
             }
             usleep(20_000)
         }
@@ -164,8 +165,8 @@ struct LineReader {
         }
     }
 
-    /// The octets of DATA up to the line with a single dot, dots unstuffed, line ends as they came (CRLF); nil where it breaks
-    /// off.
+    /// The octets of DATA up to the line with a single dot, dots unstuffed, line ends as received
+    /// (CRLF); nil if it is incomplete.
     mutating func message() -> [UInt8]? {
         var message = [UInt8]()
         while true {

@@ -1,5 +1,5 @@
-// The .testcase format: a dialogue with a real Postfix, and what must arrive at the other end. Tests/PostfixTests/README.md
-// describes it.
+// The .testcase format: a dialogue with a real Postfix, and the messages that must arrive at the
+// other end. Tests/PostfixTests/README.md describes it.
 
 import Foundation
 
@@ -11,7 +11,8 @@ package struct TestCase: Sendable {
         case connect
         /// Send these octets.
         case send([UInt8])
-        /// Send this line with `{n}` = 0, 1, … so many times, and expect each reply to match.
+        /// Send this line this number of times with `{n}` = 0, 1, …, and expect each reply to
+        /// match.
         case sendMany(Int, String, pattern: String)
         /// Read a reply that matches.
         case expect(String)
@@ -26,18 +27,18 @@ package struct TestCase: Sendable {
 
     /// The file's name without folder and extension.
     package let name: String
-    /// What the case shows: the comment at the top.
+    /// The purpose of the case: the comment at the top.
     package let description: String
     /// `[postfix]`: parameters of main.cf.
     package let settings: [String: String]
-    /// `[sink]`: what the other end offers and refuses.
+    /// `[sink]`: the offers and refusals of the other end.
     package let behaviour: SinkBehaviour
     let steps: [Step]
     let deliveries: [Delivery]
-    /// Lines of each other section, for whoever sets the case up (`filter`, `postern`, …).
+    /// Lines of each other section, for the code that sets the case up (`filter`, `postern`, …).
     package let sections: [String: [String]]
 
-    /// Reads a file; throws with file and line where it does not fit the format.
+    /// Reads a file. If it does not match the format, throws with file and line.
     package init(file: String) throws {
         let url = URL(fileURLWithPath: file)
         try self.init(
@@ -45,7 +46,7 @@ package struct TestCase: Sendable {
             folder: url.deletingLastPathComponent().path)
     }
 
-    /// Reads a text. `folder`: where files named in the dialogue are.
+    /// Reads a text. `folder`: the folder of the files named in the dialogue.
     package init(name: String, text: String, folder: String = ".") throws {
         var parser = TestCaseParser(name: name, folder: folder)
         for (index, line) in text.components(separatedBy: "\n").enumerated() {
@@ -64,7 +65,7 @@ package struct TestCase: Sendable {
         sections = parser.sections
     }
 
-    /// All cases of a folder, by name; throws where there is none.
+    /// All cases of a folder, by name; throws if there are none.
     package static func all(in folder: String) throws -> [TestCase] {
         let names = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".testcase") }.sorted()
         if names.isEmpty { throw HarnessError("no .testcase in \(folder)") }
@@ -83,7 +84,7 @@ private struct TestCaseParser {
     private var deliveries = [TestCase.Delivery]()
     private var section = ""
     private var inMessage = false
-    /// A `C*N:` whose `S:` has not come yet.
+    /// A `C*N:` without its `S:` so far.
     private var many: (Int, String)?
 
     init(name: String, folder: String) {
@@ -188,7 +189,7 @@ private struct TestCaseParser {
         }
     }
 
-    /// Resolves `\r \n \t \0 \\ \xNN`.
+    /// Decodes `\r \n \t \0 \\ \xNN`.
     private static func octets(_ text: Substring) throws -> [UInt8] {
         var out = [UInt8]()
         var rest = Array(text.utf8)[...]

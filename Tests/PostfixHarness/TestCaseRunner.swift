@@ -1,13 +1,14 @@
-// Plays a .testcase to a running Postfix and compares what arrives at the sink.
+// Plays a .testcase to a running Postfix and compares the messages that arrive at the sink.
 
 import Foundation
 
 extension TestCase {
-    /// Plays the dialogue, waits until Postfix is done, compares. The sink must have been set up with `behaviour` and be empty.
-    /// - Returns: what did not come out as the case says, to be read by a person; empty where all did.
+    /// Plays the dialogue, waits until Postfix has finished, and compares. The sink must use
+    /// `behaviour` and be empty.
+    /// - Returns: the differences from the case, for a person; empty if there are none.
     package func run(postfix: PrivatePostfix, sink: SMTPSink) throws -> [String] {
         var failures = try dialogue(port: postfix.port)
-        // A dialogue that went wrong need not have queued anything: there is nothing sensible to wait for then.
+        // After a failed dialogue nothing may be queued, so there is nothing to wait for.
         if failures.isEmpty { try sink.wait(for: deliveries.count) }
         try postfix.waitUntilDone()
         var messages = sink.messages
@@ -64,13 +65,15 @@ extension TestCase {
         return []
     }
 
-    /// `pattern` fits the reply's beginning, up to the end of a word; `*` stands for anything. Lines are joined by LF.
+    /// `pattern` matches the reply's beginning, up to the end of a word; `*` matches any text.
+    /// Lines are joined by LF.
     static func matches(_ reply: SMTPServerReply, _ pattern: String) -> Bool {
         let text = reply.description
         return glob(pattern, text) || glob(pattern + " *", text) || glob(pattern + "-*", text) || glob(pattern + "\n*", text)
     }
 
-    /// Whether `text` fits a pattern in which `*` stands for any octets. Linear memory, no recursion.
+    /// Whether `text` matches a pattern in which `*` matches any octets. Linear memory, no
+    /// recursion.
     static func glob(_ pattern: String, _ text: String) -> Bool {
         let pattern = Array(pattern.utf8)
         let text = Array(text.utf8)
@@ -104,19 +107,19 @@ extension TestCase.Delivery {
         return true
     }
 
-    /// Why a message is not the one that was expected; nil where it is.
+    /// The difference of a message from the expected one; nil if there is none.
     func difference(_ message: SinkMessage) -> String? {
         guard matchesEnvelope(message) else {
             return "expected from \(from) to \(recipients), got from \(message.mailFrom) to \(message.recipients)"
         }
-        // Line ends are CRLF or the message is wrong; the last line has one, too.
+        // Line ends must be CRLF, also that of the last line.
         var actual = message.text.components(separatedBy: "\r\n")
         while actual.last?.isEmpty == true { actual.removeLast() }
         return Self.fits(lines[...], actual[...])
             ? nil : "expected\n\(lines.joined(separator: "\n"))\n--- got\n\(actual.joined(separator: "\n"))"
     }
 
-    /// Line by line, `*` within a line; a line `...` stands for any number of lines.
+    /// Line by line, `*` within a line; a line `...` matches any number of lines.
     private static func fits(_ expected: ArraySlice<String>, _ actual: ArraySlice<String>) -> Bool {
         var (e, a) = (expected.startIndex, actual.startIndex)
         var gap: (e: Int, a: Int)?

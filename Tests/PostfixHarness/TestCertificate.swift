@@ -1,4 +1,4 @@
-// Certificates for tests, made by openssl(1): each its own authority.
+// Certificates for tests, made by openssl(1); each is its own authority.
 
 import Foundation
 
@@ -7,7 +7,8 @@ package struct TestCertificate: Sendable {
     package let certificate: String
     package let key: String
 
-    /// Makes one for 127.0.0.1 and localhost in a folder that is there; files of the same name are replaced at once.
+    /// Makes one for 127.0.0.1 and localhost in an existing folder; files of the same name are
+    /// replaced at once.
     /// - Parameter isRSA: an RSA key instead of one on P-256.
     package init(in folder: String, name: String, commonName: String, isRSA: Bool = false) throws {
         certificate = "\(folder)/\(name).pem"

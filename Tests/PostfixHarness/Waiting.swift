@@ -1,22 +1,23 @@
-// Waiting without sleeping, and the error that everything here throws.
+// Waiting without sleeping, and the error of all functions here.
 
 import Concurrency
 
-/// What went wrong, with everything a person needs to find out why.
+/// The fault, with everything that a person needs to find its cause.
 package struct HarnessError: Error, CustomStringConvertible {
     package let description: String
     package init(_ description: String) { self.description = description }
 }
 
-/// A value that several threads share; every change wakes those who wait for one.
+/// A value that several threads share. Every change wakes the threads that wait for one.
 package typealias Watched = Monitor
 
 extension Monitor {
-    /// Waits until `find` gives something, for at most `seconds`; nil where it did not.
+    /// Waits until `find` returns a result, for at most `seconds`; nil if it did not.
     package func wait<Found>(seconds: Double, for find: (State) -> Found?) -> Found? {
         wait(atMost: .seconds(seconds), for: find)
     }
 }
 
-/// Time in seconds after which a test gives up waiting; generous, since it is only spent where something is wrong.
+/// Seconds after which a test stops waiting. The time is generous, as it is used up only by a
+/// fault.
 package let standardTimeout: Double = 300

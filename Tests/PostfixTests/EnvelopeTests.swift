@@ -1,4 +1,4 @@
-// Envelope modifications, and what a filter is notified of connection and envelope.
+// Envelope modifications, and the events of connection and envelope that a filter gets.
 
 import Foundation
 import PostfixHarness
@@ -65,7 +65,8 @@ import Testing
         #expect(message.recipientArguments.map(Set.init) == [["NOTIFY=NEVER", "ORCPT=rfc822;alias@relay.test"]])
     }
 
-    /// Postfix names the new recipient, to its own server alone; without DSN at our door no client can name another.
+    /// Postfix names the new recipient only to its own next server. Without DSN on our side, no
+    /// client can name another.
     @Test func recipient_added_isTheOnlyOneInORCPT() throws {
         var behaviour = SinkBehaviour()
         behaviour.keywords = ["DSN"]

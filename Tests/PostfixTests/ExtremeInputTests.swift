@@ -1,4 +1,5 @@
-// Input that no one sends in good faith: each is answered, the filter lives on, and nothing is delivered that it did not judge.
+// Input of attackers: each gets an answer, the filter survives, and nothing is delivered that it
+// did not check.
 
 import Foundation
 import PostfixHarness
@@ -6,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix) struct ExtremeInputTests {
-    /// After whatever was done to it, Postfix with the filter still takes an ordinary message.
+    /// After such input, Postfix with the filter still accepts an ordinary message.
     private func expectAlive(_ fixture: PostfixFixture) throws {
         try fixture.postfix.waitUntilDone()
         let before = fixture.sink.messages.count
@@ -26,8 +27,8 @@ import Testing
                 from: "<a@out.test>", to: ["<user@relay.test>"],
                 message: Array(mail(["From: a@out.test", "X-Long:\(value)", "X-After: y"]).utf8))
             try fixture.postfix.waitUntilDone([result.queueID].compactMap { $0 })
-            // Postfix itself cuts at 60,000 where there are milters (in a folded field: after the line that passes it), and
-            // delivers no more than the filter saw.
+            // With milters, Postfix itself truncates at 60,000 (in a folded field: after the line
+            // that exceeds it), and delivers only the part that the filter saw.
             let seen = try #require(fixture.seen("header [X-Long]").last)
             let delivered = try #require(fixture.sink.messages.last?.fields.first { $0.hasPrefix("X-Long:") }).utf8.count
             #expect(seen == "header [X-Long]:(\(delivered - "X-Long:".utf8.count) octets)|")
@@ -48,7 +49,8 @@ import Testing
         try expectAlive(fixture)
     }
 
-    /// What the setting is for: without it Postfix 3.7 cuts the field, for the filter and for the next server alike.
+    /// The purpose of the setting: without it Postfix 3.7 truncates the field, for the filter and
+    /// for the next server.
     @Test func nul_withoutTheSetting_cutsTheField() throws {
         let fixture = try PostfixFixture(settings: ["message_reject_characters": ""])
         defer { fixture.stop() }

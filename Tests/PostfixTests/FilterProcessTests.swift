@@ -1,4 +1,4 @@
-// The life of a milter process beside a running Postfix: start, stop, kill, restart.
+// The life of a milter process next to a running Postfix: start, stop, kill, restart.
 
 import Foundation
 import PostfixHarness
@@ -18,8 +18,8 @@ import Testing
         try open.expect(250, "RCPT TO:<user@relay.test>")
         fixture.filter.signal(SIGTERM)
         try fixture.filter.waitForLine(containing: "signal \(SIGTERM)")
-        // A new connection, and a new message on an old one, are sent away; both clients keep their mail. The line comes a moment
-        // before that begins.
+        // A new connection, and a new message on an old one, are deferred; both clients keep their
+        // mail. The log line comes a moment before that begins.
         try wait("new messages are refused", atMost: 20) {
             let new = try fixture.postfix.connect()
             defer { new.quit() }
@@ -27,7 +27,7 @@ import Testing
             return try new.command("MAIL FROM:<a@out.test>").code == 451
         }
         #expect([421, 451].contains(try idle.command("MAIL FROM:<a@out.test>").code))
-        // The open one comes to its end.
+        // The open message is completed.
         #expect(try open.data(Self.message).code == 250)
         #expect(try fixture.filter.waitForExit() == 0)
         #expect(fixture.filter.output.contains("cut off 0"))
@@ -42,7 +42,7 @@ import Testing
         try client.expect(250, "EHLO client.test")
         fixture.filter.signal(SIGTERM)
         #expect(try fixture.filter.waitForExit() == 0)
-        // The old connection's filter is gone: Postfix does not let its mail through.
+        // The old connection's filter has ended, so Postfix does not let its mail pass.
         #expect(try client.command("MAIL FROM:<a@out.test>").code / 100 == 4)
     }
 
@@ -72,7 +72,7 @@ import Testing
             try client.expect(250, "EHLO client.test")
             try client.expect(250, "MAIL FROM:<a@out.test>")
             try client.expect(250, "RCPT TO:<user@relay.test>")
-            // Some go without a word in mid-message.
+            // Some clients close the connection in the middle of a message.
             if number % 3 == 0 { #expect(try client.data(Self.message).code == 250) }
             if number % 2 == 0 { client.quit() } else { client.close() }
         }

@@ -21,7 +21,7 @@ import TestSupport
         return MessageState(mailFrom: "<sender@out.test>", recipients: ["<user@relay.test>"], fields: fields, body: [])
     }
 
-    /// The script line that makes the filter ask for this.
+    /// The script line that makes the filter request this modification.
     private static func line(_ modification: RecordedModification) -> String {
         func escaped(_ value: [UInt8]) -> String { value.map { "\\x" + ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
         switch modification {
@@ -33,7 +33,8 @@ import TestSupport
         }
     }
 
-    /// What Postfix made of it: all fields but its own Received, and how many are above that.
+    /// The result in Postfix: all fields except its own Received, and the number of fields above
+    /// that.
     private func onPostfix(
         _ fixture: PostfixFixture, _ modifications: [RecordedModification]
     ) throws -> (fields: [String], above: Int) {
@@ -62,13 +63,13 @@ import TestSupport
             [.delete("X-A", 1), .change("X-A", 2, " was three")],
             [.delete("X-A", 1), .delete("X-A", 1)],
             [.delete("X-A", 4), .delete("X-A", 3), .delete("X-A", 2), .delete("X-A", 1)],
-            // Beyond the last: appended, or nothing.
+            // Beyond the last field: appended, or no effect.
             [.change("X-A", 9, " nine"), .change("X-A", 1, " one")],
             [.delete("X-A", 7), .delete("Nowhere", 1), .change("Nowhere", 1, " here")],
             // Inserted and added fields count.
             [.insert(1, "X-A", " inserted"), .change("X-A", 1, " changed")],
             [.add("X-A", " added"), .change("X-A", 5, " changed")],
-            // Positions, the MTA's own Received included.
+            // Positions include the MTA's own Received.
             [.insert(2, "X-I", " a"), .insert(2, "X-I", " b"), .insert(99, "X-I", " c"), .insert(5, "X-I", "d")],
             [.insert(0, "Y", " y"), .insert(1, "Z", " z"), .delete("X-A", 1), .insert(3, "W", " w"), .insert(0, "V", " v")],
             [.delete("X-A", 1), .insert(4, "X-I", " after a deletion")], [.insert(7, "X-I", " below a folded field")],
@@ -76,7 +77,7 @@ import TestSupport
             // Values: folds, leading white space, empty.
             [.change("X-A", 2, " folded\r\n\tmore\r\n  and more"), .change("X-B", 1, " "), .change("From", 1, "nospace")],
             [.change("Subject", 1, " named anew"), .change("X-Empty", 1, " filled"), .add("X-C", " "), .add("X-D", "\tc")],
-            // Received: the MTA's own is not among those of that name.
+            // The MTA's own Received does not count among the fields of that name.
             [.delete("Received", 1), .change("Received", 2, " x")], [.delete("Received", 2), .delete("Received", 1)],
             [.insert(1, "Received", " ours"), .delete("Received", 1)],
             [.insert(1, "Received", " ours"), .change("Received", 2, " x")],

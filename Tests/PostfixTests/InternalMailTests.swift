@@ -1,4 +1,4 @@
-// Mail that Postfix makes itself passes the filter too; Postfix's own Received is reduced.
+// Mail made by Postfix itself also passes the filter; Postfix's own Received is reduced.
 
 import Foundation
 import PostfixHarness
@@ -19,7 +19,7 @@ import Testing
         #expect(fixture.seen("mail []")[0].contains("daemon=internal"))
         #expect(fixture.seen("rcpt [sender@out.test]").count == 1)
         #expect(fixture.seen("mail [<sender@out.test>]")[0].contains("daemon=mx.relay.test"))
-        // The very address that the relay has to keep out of it.
+        // The address that the relay must keep out of it.
         #expect(bounce.text.contains("inbox@home.test"))
     }
 
@@ -64,7 +64,7 @@ import Testing
         try fixture.postfix.waitForLog(containing: "status=bounced", from: start)
         try fixture.postfix.waitForLog(containing: "milter", from: start)
         #expect(!fixture.sink.messages.contains { $0.mailFrom == "<>" })
-        // Back again, the bounce is made again and passes the filter.
+        // After the restart, the bounce is made again and passes the filter.
         let next = try PostfixFixture.startFilter(fixture.folder)
         defer { next.end() }
         try fixture.postfix.flush()

@@ -1,4 +1,4 @@
-// What an SMTP client hears for each answer of a filter, at each stage.
+// The reply that an SMTP client gets for each answer of a filter, at each stage.
 
 import Foundation
 import PostfixHarness
@@ -35,7 +35,8 @@ import Testing
         defer { fixture.stop() }
         let client = try fixture.postfix.connect()
         defer { client.close() }
-        // Postfix answers a refusal at connect in its greeting, and every command but QUIT with the filter's reply.
+        // Postfix answers a refusal at connect in its greeting, and every command except QUIT with
+        // the filter's reply.
         #expect(client.greeting.code == (stage == "connect" ? 554 : 220))
         _ = try client.command("EHLO client.test")
         #expect(try client.command("MAIL FROM:<a@out.test>").description == "550 5.7.77 no thanks")

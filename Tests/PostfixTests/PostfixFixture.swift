@@ -1,17 +1,18 @@
-// A private Postfix, a sink behind it and the scripted filter in front: what most tests here are on.
+// A private Postfix, a sink after it and the scripted filter before it: the base of most tests
+// here.
 
 import Foundation
 import PostfixHarness
 import Testing
 
-/// Everything is stopped and removed by `stop`, or with the last reference.
+/// `stop`, or the release of the last reference, stops and removes everything.
 final class PostfixFixture: Sendable {
     let sink: SMTPSink
     let postfix: PrivatePostfix
     let filter: ManagedProcess
     let folder: String
 
-    /// Where the filter listens.
+    /// The address at which the filter listens.
     var socket: String { "unix:\(folder)/filter.sock" }
 
     init(
@@ -24,7 +25,7 @@ final class PostfixFixture: Sendable {
         filter = try Self.startFilter(folder)
         var options = PrivatePostfix.Options()
         options.socket = "unix:\(folder)/filter.sock"
-        // Recipients that the filter does not rewrite go to the sink too.
+        // Recipients that the filter does not rewrite also go to the sink.
         options.routes = ["*": sink.port]
         options.settings = ["virtual_transport": "smtp:[127.0.0.1]:\(sink.port)"].merging(settings) { $1 }
         options.services = services
@@ -58,12 +59,13 @@ final class PostfixFixture: Sendable {
         return filter
     }
 
-    /// The filter does this from the next connection and message on.
+    /// The filter uses this script from the next connection and message on.
     func script(_ text: String) throws {
         try text.write(toFile: folder + "/script", atomically: true, encoding: .utf8)
     }
 
-    /// Sends a message and gives what the sink got; throws where it was not accepted.
+    /// Sends a message and returns the message that the sink received; throws if it was not
+    /// accepted.
     func relay(
         _ message: String, from: String = "<sender@out.test>", to recipients: [String] = ["<user@relay.test>"]
     ) throws -> SinkMessage {
@@ -79,7 +81,7 @@ final class PostfixFixture: Sendable {
         return message
     }
 
-    /// Lines that the filter wrote and that begin so.
+    /// Lines of the filter that begin with this prefix.
     func seen(_ prefix: String) -> [String] { filter.lines.filter { $0.hasPrefix(prefix) } }
 }
 

@@ -1,4 +1,5 @@
-// PostfixSetup: the difference, what is kept of an operator's own, and that applying it twice changes nothing more.
+// PostfixSetup: the difference, the operator's own values that stay, and a second application
+// without changes.
 
 import Foundation
 import PostfixHarness
@@ -26,21 +27,23 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         return SetupPlan.make(Self.inputs, for: configuration, headerChecks: headerChecks)
     }
 
-    /// The new value of a parameter; nil where it stays.
+    /// The new value of a parameter; nil if it stays.
     private func new(_ name: String, _ values: [String: String]) -> String? {
         plan(values).mainChanges.first { $0.name == name }?.new
     }
 
-    /// Its `Authentication-Results` named the inbox of whoever answered: smtp.mailfrom=jane@home.example.
+    /// A milter after Postern may add `Authentication-Results` with the author's inbox:
+    /// smtp.mailfrom=jane@home.example.
     @Test func plan_milterBehindOurs_isAConflictWhereItCannotBeMoved() {
         let ours = "unix:/run/postern/milter.sock"
         #expect(plan(["smtpd_milters": "inet:localhost:1, \(ours)"]).conflicts.filter { $0.contains("behind") } == [])
         #expect(plan(["smtpd_milters": "\(ours), inet:localhost:1"]).conflicts.filter { $0.contains("behind") } == [])
         let named = plan(["smtpd_milters": "$all", "all": "\(ours) inet:localhost:1"]).conflicts
-        #expect(named.contains { $0.contains("smtpd_milters has inet:localhost:1 behind Postern") }, "\(named)")
+        #expect(named.contains { $0.contains("smtpd_milters has inet:localhost:1 after Postern") }, "\(named)")
     }
 
-    /// A filter that left out what comes from loopback wrote the inbox into every answer but the probe's.
+    /// A filter may skip mail from loopback, so the probe must arrive where other servers' mail
+    /// arrives.
     @Test func probe_door_isWhereOtherServersBringTheirMail() {
         let addresses = ["127.0.0.1", "192.0.2.1", "2001:db8::1", "::1"]
         func doors(_ fields: [String: String], values: [String: String] = [:], master: [String: String] = [:]) -> [String] {
@@ -77,7 +80,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         ]
         let answers = [TableQuestion(table: "hash:/etc/postfix/access", key: "hide.example"): "reject closed"]
         let conflicts = plan(values, answers: answers).conflicts.filter { $0.hasPrefix(name) }
-        #expect(conflicts.count == 1 && conflicts[0].contains("keeps the mail of other servers"), "\(conflicts)")
+        #expect(conflicts.count == 1 && conflicts[0].contains("refuses mail from other servers"), "\(conflicts)")
     }
 
     @Test(arguments: [
@@ -119,7 +122,8 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         #expect(plan([name: value]).conflicts.filter { $0.contains(name) } == [])
     }
 
-    /// It stood beside the new one, and Postfix asked both: all mail waited.
+    /// The former socket must not stay next to the new one: Postfix would call both, and all mail
+    /// would wait.
     @Test func plan_socketThatChanged_replacesTheFormerOne() {
         var inputs = Self.inputs
         inputs.formerSockets = ["inet:127.0.0.1:8891"]
@@ -138,7 +142,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         #expect(changes.first { $0.name == "virtual_mailbox_domains" }?.new == "relay.example, hide.example")
     }
 
-    /// A line for all mail in it would go before virtual_transport.
+    /// A line for all mail in it would take precedence over virtual_transport.
     @Test func plan_transportMapsForAllMail_getTheRelayDomainsFirst() {
         var configuration = PostfixConfiguration(directory: "/etc/postfix", values: ["transport_maps": "hash:/t"])
         func changed() -> String? {
@@ -199,7 +203,8 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         #expect(new("smtpd_milters", ["smtpd_milters": "{unix:/run/postern/milter.sock, command_timeout=60s}"]) == nil)
     }
 
-    /// What guides for other filters have operators write; Postern was added a second time, and each bounce went in circles.
+    /// Guides for other filters recommend such a reference. Postern must not be added a second
+    /// time, as each bounce would loop.
     @Test func plan_referenceToOtherMilterList_addsPosternOnce() {
         let other = "inet:localhost:8891"
         let changes = plan(["smtpd_milters": other, "non_smtpd_milters": "$smtpd_milters"]).mainChanges.map(\.name)
@@ -253,8 +258,8 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         )
     }
 
-    /// They were raised in main.cf, and so for a submission service too, where they keep those who guess passwords from trying
-    /// on.
+    /// The limits must not be raised in main.cf: they would also apply to a submission service,
+    /// where they stop password guessing.
     @Test func plan_errorLimits_areRaisedForIncomingOnly() throws {
         let limits = ["smtpd_soft_error_limit", "smtpd_hard_error_limit"]
         func configuration(_ master: [String: String], values: [String: String] = [:]) -> PostfixConfiguration {
@@ -286,7 +291,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
                     ($0.name, $0.new)
                 })
         }
-        // A service that names its milters itself is one of them where Postern's is among those.
+        // A service that names its milters itself is included if Postern's is among them.
         for milters in ["inet:127.0.0.1:11332, \(Self.inputs.socket)", "$smtpd_milters"] {
             let own = configuration(["smtp/inet/smtpd_milters": milters])
             #expect(own.incomingServices(besides: nil, socket: Self.inputs.socket).contains("smtp/inet"), "\(milters)")
@@ -351,7 +356,8 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         #expect(text.contains("# /etc/postfix/postern_header_checks\n"))
     }
 
-    /// milter/postfix/main.cf and master.cf are what the data says. POSTERN_UPDATE_SAMPLES=1 writes them again.
+    /// milter/postfix/main.cf and master.cf equal the data. POSTERN_UPDATE_SAMPLES=1 writes them
+    /// again.
     @Test func sampleFiles_matchTheSettings() throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
@@ -369,7 +375,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
 }
 
 @Suite(.blocking, needsPostfix) struct SetupApplyTests {
-    /// A configuration directory as Debian installs it, with an operator's own values.
+    /// A configuration directory as installed by Debian, with an operator's own values.
     private func directory(_ main: String, master: String = "") throws -> String {
         let folder = try PostfixFixture.makeFolder()
         let text = "compatibility_level = 3.6\nmyhostname = mx.relay.example\nmydestination =\n" + main
@@ -390,7 +396,8 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         return folder
     }
 
-    /// A filter was added behind Postern, the second run put it before, and then it was taken out again: Postern stayed behind.
+    /// A filter is added after Postern, the second run moves it before Postern, and the removal
+    /// then removes only Postern.
     @Test func removal_listChangedTwice_takesOursOut() {
         let ours = "inet:127.0.0.1:8891"
         func configuration(_ milters: String) -> PostfixConfiguration {
@@ -437,7 +444,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         let again = try PostfixSetup.plan(relayDomains: ["relay.example", "hide.example"], socket: socket, directory: folder)
         #expect(again.isEmpty && again.conflicts.isEmpty, "\(again.text)")
         #expect(again.text.hasPrefix("Postfix in \(folder) is set up for Postern: nothing to change."))
-        // A further relay domain changes only what names the domains.
+        // A further relay domain changes only the settings that name the domains.
         let more = try PostfixSetup.plan(
             relayDomains: ["relay.example", "hide.example", "third.example"], socket: socket, directory: folder)
         #expect(
@@ -448,14 +455,15 @@ private func writeCheck(_ content: Data, _ path: String) throws {
             try PostfixSetup.plan(
                 relayDomains: ["relay.example", "hide.example", "third.example"], socket: socket, directory: folder
             ).isEmpty)
-        // Postfix reads what was written without complaint about what we set.
+        // Postfix reads the files without complaints about our settings.
         let check = try ManagedProcess.run("/usr/sbin/postconf", ["-c", folder, "-n"])
         #expect(check.status == 0 && !check.output.contains("warning"), "\(check.output)")
         let master = try String(contentsOfFile: folder + "/master.cf", encoding: .utf8)
         #expect(master.contains("milter_macro_daemon_name=internal") && master.contains("milter_macro_daemon_name=ORIGINATING"))
     }
 
-    /// What was not set is not set again, what was set gets its value back, and what was changed since stays.
+    /// A setting that was not set is removed, a changed one gets its value back, and a value that
+    /// the operator changed since stays.
     @Test(arguments: [
         "",
         "smtpd_milters = inet:localhost:1\nnon_smtpd_milters = $smtpd_milters\nvirtual_mailbox_domains = own.example\nvirtual_transport = lmtp:unix:x\n",
@@ -481,7 +489,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == ["main.cf", "master.cf"])
     }
 
-    /// Ends of main.cf and of master.cf to which postconf would add the next setting or service.
+    /// Ends of main.cf and of master.cf to which postconf would append the next setting or service.
     private static let mainEnds: [String] = [
         "", "smtpd_banner = $myhostname ESMTP", "# the end", "mynetworks =\n  127.0.0.0/8,\n  [::1]/128",
         "recipient_delimiter = +\r\nalways_bcc =\r\n  ", "smtpd_helo_required = yes\r\n", "virtual_transport =",
@@ -492,7 +500,8 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         "#qmgr unix n - n 300 1 oqmgr", "mailman unix - n n - - pipe\r\n  flags=FR user=list\r\n  argv=/m ${nexthop} ${user}",
     ]
 
-    /// `myhostname` became `mx.relay.examplenon_smtpd_milters = …`, and the last service got another one's line.
+    /// The last line must be ended first: otherwise `myhostname` would become
+    /// `mx.relay.examplenon_smtpd_milters = …`.
     @Test(arguments: mainEnds, masterEnds)
     func apply_lastLineWithoutEnd_setsEverythingAndIsTakenBackOctetForOctet(main: String, master: String) throws {
         let folder = try directory(main, master: master)
@@ -527,7 +536,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == ["main.cf", "master.cf"])
     }
 
-    /// Values are taken back in a file that the operator changed since, and its other octets stay.
+    /// Values are restored in a file that the operator changed since, and its other octets stay.
     @Test func remove_fileChangedSince_keepsWhatWasAdded() throws {
         let folder = try directory("smtpd_helo_required = yes", master: "retry2 unix - - y - - error")
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -552,7 +561,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         for name in ["main.cf", "master.cf"] { try Data().write(to: URL(filePath: "\(folder)/\(name)")) }
         let plan = try PostfixSetup.plan(
             relayDomains: ["relay.example"], socket: "inet:127.0.0.1:8891", fanOut: "127.0.0.1:8892", directory: folder)
-        // postconf ends with 0 although there is no service to which it could give the parameters.
+        // postconf exits with 0 although the service for these parameters does not exist.
         #expect(throws: PostfixToolError.self) { try PostfixSetup.apply(plan, write: writeCheck) }
         for name in ["main.cf", "master.cf"] { #expect(try Data(contentsOf: URL(filePath: "\(folder)/\(name)")).isEmpty) }
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder).sorted() == ["main.cf", "master.cf"])
@@ -593,12 +602,13 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         let left = try postconf("-n")
         #expect(left.contains("smtpd_milters = inet:127.0.0.1:2\n") && !left.contains("8891"), "\(left)")
         #expect(left.contains("virtual_transport = lmtp:unix:x") && !left.contains("milter_default_action"))
-        // What stayed is still known.
+        // The settings that stayed are still recorded.
         let again = try #require(try PostfixSetup.removal(directory: folder))
         #expect(again.kept == removal.kept && again.isEmpty)
     }
 
-    /// An operator's own mailbox domain beside a relay domain, on a running Postfix: both are accepted, each as it should be.
+    /// An operator's own mailbox domain next to a relay domain, on a running Postfix: both are
+    /// accepted, each in its own way.
     @Test func apply_operatorsOwnDomain_keepsWorking() throws {
         let own = try SMTPSink()
         defer { own.stop() }
@@ -613,7 +623,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
             relayDomains: ["relay.test"], socket: fixture.socket, directory: fixture.postfix.configuration)
         #expect(plan.conflicts.isEmpty && plan.mainChanges.map(\.name).contains("transport_maps"))
         try PostfixSetup.apply(plan, write: writeCheck)
-        // Parked mail is looked at here, not waited for.
+        // Mail at the dead end is read here, without waiting for it.
         try fixture.postfix.set(["transport_maps": "inline:{ { relay.test = smtp:[127.0.0.1]:\(fixture.sink.port) } }"])
         let client = try fixture.postfix.connect()
         try client.expect(250, "EHLO client.test")
@@ -628,7 +638,7 @@ private func writeCheck(_ content: Data, _ path: String) throws {
         #expect(try fixture.sink.wait(for: 1)[0].recipients == ["<any@relay.test>"])
     }
 
-    /// What the conflict about the chroot is for.
+    /// The reason for the conflict about the chroot.
     @Test func smtpd_chrooted_doesNotReachTheSocket() throws {
         let fixture = try PostfixFixture(services: ["127.0.0.1:{port} inet n - n - - smtpd"])
         defer { fixture.stop() }

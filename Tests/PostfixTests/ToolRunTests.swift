@@ -16,14 +16,14 @@ import Testing
         #expect(throws: (any Error).self) { try ToolRun("/no/such/program", []) }
     }
 
-    /// It was read to the end of its output first, while it waited for room for its errors.
+    /// Both outputs must be read together, so that a program with many errors does not block.
     @Test func toolRun_largeErrorsFirst_readsToTheEnd() throws {
         let run = try run("head -c 300000 /dev/zero | tr '\\0' e >&2; head -c 300000 /dev/zero | tr '\\0' o")
         #expect(run.output == String(repeating: "o", count: 300_000))
         #expect(run.errors == String(repeating: "e", count: 300_000))
     }
 
-    /// Signals that this process ignores, as a service ignores SIGPIPE, end a tool all the same.
+    /// A tool must be ended by signals that this process ignores, as a service ignores SIGPIPE.
     @Test func toolRun_parentIgnoresSIGPIPE_resetsIt() throws {
         signal(SIGPIPE, SIG_IGN)
         let line = try run("grep SigIgn /proc/self/status").output.split(whereSeparator: \.isWhitespace).last
@@ -32,12 +32,12 @@ import Testing
     }
 
     @Test func toolRun_openFiles_areNotInherited() throws {
-        // Of its own: the three, and the folder that is being listed.
+        // Its own descriptors: the three, and the folder that it lists.
         #expect(try ToolRun("/bin/ls", ["/proc/self/fd"]).output == "0\n1\n2\n3\n")
     }
 
-    /// Each thread on which Foundation's `Process` starts a program has a run loop from then on, with three open files: a service
-    /// had more of them with every look at Postfix.
+    /// Foundation's `Process` leaves a run loop with three open files on each thread that starts a
+    /// program. A service would get more of them with every check of Postfix.
     @Test func sources_useNoFoundationProcess() throws {
         for folder in ["Sources", "milter", "policy"] {
             let files = FileManager.default.enumerator(atPath: Folders.package.appending(path: folder).path)?.allObjects ?? []

@@ -1,4 +1,4 @@
-// Pieces of divided messages (RFC 2046 section 5.2.2): what they say together, the relay never sees.
+// Pieces of divided messages (RFC 2046 section 5.2.2): the relay never sees the complete message.
 
 import InternetMessage
 import MailAuth
@@ -22,7 +22,7 @@ import Testing
         return "\(decision.outcome)"
     }
 
-    /// As programs write the type that puts pieces together.
+    /// The type in the forms that programs accept when they join pieces.
     private static let pieces = [
         " message/partial; id=\"1@x.example\"; number=1; total=2", "Message/PARTIAL;number=2;id=1", "\r\n message/partial",
         " message/partial (one of three); number=3",
@@ -36,7 +36,7 @@ import Testing
         #expect(Self.code(answer.decision) == "550 5.6.1" && answer.decision.reasons.map(\.code) == [.partialMessage])
     }
 
-    /// Each piece had a half of the inbox, which no search finds.
+    /// Each piece has a half of the inbox, which no search finds.
     @Test(arguments: pieces) func reply_pieceOfAMessage_isRefused(_ type: String) throws {
         let fixture = Fixture(evidence: Self.users)
         let correspondent = try #require(AddrSpec(envelope: "billing@app.example"))

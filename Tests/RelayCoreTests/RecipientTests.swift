@@ -1,4 +1,4 @@
-// Who is let in at RCPT, and what one transaction carries.
+// The recipients that are accepted at RCPT, and the possible content of one transaction.
 
 import InternetMessage
 import MailAuth
@@ -90,7 +90,7 @@ import Testing
         }
         #expect(codes([path(day)]) == ["accepted"])
         #expect(codes([path(day - 1)]) == ["550 5.7.1"])
-        // The last octet of its code is another one.
+        // The last octet of its code differs.
         let local = path(day).prefix { $0 != "@" }
         let forged = local.dropLast() + (local.utf8.last == UInt8(ascii: "b") ? "c" : "b") + "@relay.example"
         #expect(codes([String(path(day).dropFirst(3)), String(forged)]) == ["550 5.1.1", "550 5.7.1"])

@@ -1,4 +1,5 @@
-// What is declared of each reply agrees with RFC 5321 and RFC 3463, and docs/OPERATING-REFUSALS.md shows it.
+// The declaration of each reply agrees with RFC 5321 and RFC 3463, and docs/OPERATING-REFUSALS.md
+// shows it.
 
 import RelayCore
 import TestSupport
@@ -25,9 +26,10 @@ import Testing
         #expect(facts.text.utf8.allSatisfy { (0x20...0x7E).contains($0) && $0 != UInt8(ascii: "%") })
         #expect(reply.text(["a", "b"]).utf8.allSatisfy { $0 != UInt8(ascii: "{") && $0 != UInt8(ascii: "}") })
         #expect(!facts.reasons.isEmpty && !facts.remedy.utf8.contains(UInt8(ascii: "|")))
-        // What is said of an account is for its own team, and its user sees it as something that they can change.
+        // A statement about an account is for its own team, and its user sees it as something that
+        // they can change.
         #expect(facts.audience == .teams || facts.forUser != nil)
-        // Mail that only has to come again is nothing to tell, but for what the user can change.
+        // A request to send mail again is not reported, unless the user can change its cause.
         #expect(facts.code / 100 == 5 || facts.forUser == nil || facts.audience == .ownTeam)
     }
 }

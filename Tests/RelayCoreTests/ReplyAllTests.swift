@@ -1,4 +1,5 @@
-// A reply to all: the user's own relay address and other users of the relay are among those whom the message went to.
+// A reply to all: the user's own relay address and other users of the relay are among its
+// recipients.
 
 import InternetMessage
 import MailAuth
@@ -33,7 +34,8 @@ import Testing
 
     // MARK: The user's own relay address
 
-    /// First it was told `452 … another account`, then, by itself, `550 unauthorized sender`: every reply to all earned a bounce.
+    /// The own address must be accepted next to others: `452 … another account`, and then `550
+    /// unauthorized sender`, would cause a bounce.
     @Test(arguments: [[0, 1, 2], [1, 0, 2], [2, 1, 0]]) func ownAddress_besideReverseAddresses_isAccepted(order: [Int]) {
         let fixture = Fixture(evidence: Self.users)
         let all = [
@@ -58,7 +60,7 @@ import Testing
         let answer = fixture.play(
             from: "anna@inbox.example", to: [Self.own], message: Self.message(from: "anna@inbox.example", to: both))
         #expect(Self.code(answer.decision) == "discard" && answer.decision.reasons.map(\.code) == [.ownAddress])
-        // No one to whom it could have gone besides: it would be lost.
+        // There is no other recipient, so the message would be lost.
         #expect(
             Self.code(
                 fixture.play(
@@ -75,7 +77,7 @@ import Testing
         #expect(fixture.directory.counted(.forwarded) == 0)
     }
 
-    /// Anyone who guesses the inbox is told what everyone is told.
+    /// Anyone who guesses the inbox gets the same reply as every other sender.
     @Test func ownAddress_authorNotProved_isRefused() {
         var answers: Set<RelayDecision> = []
         for (author, evidence) in [
@@ -91,7 +93,7 @@ import Testing
                     == "550 5.7.26")
         }
         #expect(answers.count == 1 && answers.map(Self.code) == ["550 5.7.1"])
-        // What passes by itself is not a failure.
+        // A temporary DNS result is not a failure.
         let undecided = AuthenticationEvidence(spf: [
             SPFFinding(result: .temperror, identity: .mailFrom, domain: "inbox.example", reason: "")
         ])
@@ -102,7 +104,7 @@ import Testing
         #expect(Self.code(answer.decision) == "451 4.4.3")
     }
 
-    /// The inbox of someone who works for a team of this relay.
+    /// The inbox of a person who works for a team of this relay.
     @Test func ownAddress_userAtASourceDomain_isAccepted() {
         let accounts = [
             Fixture.account(1, "annarelay2", team: "app.example", inboxes: ["anna@shop.example"]), Fixture.annaElsewhere,
@@ -117,7 +119,7 @@ import Testing
         #expect(Self.recipients(together.decision) == ["<billing@app.example>"])
     }
 
-    /// An inbox that the user has not confirmed may be someone else's.
+    /// An inbox that the user has not confirmed may belong to another person.
     @Test func reply_fromUnverifiedInbox_isRefused() {
         let anna = Fixture.anna
         let accounts = [
@@ -134,7 +136,7 @@ import Testing
             let answer = fixture.play(from: author, to: recipients, message: Self.message(from: author, to: recipients))
             #expect(Self.code(answer.decision) == "550 5.7.26")
         }
-        // By itself at the own address it is the mail of a stranger.
+        // Alone at the own address, it is the mail of a stranger.
         let alone = fixture.play(from: author, to: [Self.own], message: Self.message(from: author, to: [Self.own, reverse]))
         #expect(Self.code(alone.decision) == "550 5.7.1")
         let verified = Fixture(evidence: AuthenticationEvidence.signed("home.example"))
@@ -167,7 +169,7 @@ import Testing
         }
     }
 
-    /// RCPT told whoever had a reverse address whose relay address belongs to it: both were taken together, or not.
+    /// RCPT must not reveal to the holder of a reverse address which relay address belongs to it.
     @Test func rcpt_unprovedSender_doesNotTellAccounts() {
         for evidence in [AuthenticationEvidence(), AuthenticationEvidence.signed("evil.example")] {
             var answers: Set<String> = []
@@ -188,7 +190,7 @@ import Testing
         }
     }
 
-    /// The same where a server gives each recipient its own transaction: a proof that had to wait was asked for only of some.
+    /// The same if a server gives each recipient its own transaction, and the proof must wait.
     @Test func temporaryFailure_otherAccount_isAnsweredAlike() {
         let undecided = AuthenticationEvidence(spf: [
             SPFFinding(result: .temperror, identity: .mailFrom, domain: "evil.example", reason: "")
@@ -204,7 +206,8 @@ import Testing
         #expect(answers.count == 1 && answers.map(Self.code) == ["451 4.4.3"])
     }
 
-    /// The user's reply is not taken with someone else's relay address beside it: that would be lost.
+    /// The user's reply is not accepted together with another person's relay address, as that copy
+    /// would be lost.
     @Test func reply_besideAnotherAccount_isSplit() {
         let fixture = Fixture(evidence: Self.users)
         let both = [Self.reverse(Fixture.anna, "billing@app.example", fixture), "bobrelay22@relay.example"]
@@ -218,7 +221,8 @@ import Testing
         #expect(Self.code(fixture.play(from: "anna@inbox.example", to: [both[1]], message: message).decision) == "550 5.7.1")
     }
 
-    /// A large sender repeats a message from another address each time: it was deferred each time.
+    /// A large sender repeats a message from another address each time, and must not be deferred
+    /// each time.
     @Test func teamMail_repeatedByOtherClient_isSplit() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let both = [Self.own, Self.reverse(Fixture.anna, "billing@app.example", fixture)]
@@ -229,7 +233,7 @@ import Testing
             let second = fixture.play(from: "billing@app.example", to: order, message: message, client: "198.51.100.7")
             #expect(second.refusals.mapValues(\.reply.code) == [order[1]: 452])
         }
-        // Another sender is not concerned, nor are other recipients.
+        // Another sender is not affected, and neither are other recipients.
         #expect(fixture.play(from: "news@app.example", to: both, message: message).refusals.isEmpty)
         let others = [Self.own, Self.reverse(Fixture.anna, "help@app.example", fixture)]
         let third = fixture.play(from: "billing@app.example", to: others.reversed(), message: message)
@@ -239,7 +243,7 @@ import Testing
 
     // MARK: Other users
 
-    /// Each address counted, of whomever it was.
+    /// Users are counted, not their addresses.
     @Test func note_otherRecipients_countsUsers() throws {
         let successor = Fixture.account(2, "bobrelay22", team: "app.example", inboxes: ["bob@inbox.example"])
         var old = Fixture.account(4, "bobbefore2", team: "shop.example", inboxes: ["bob@inbox.example"])
@@ -268,8 +272,8 @@ import Testing
         #expect(note(others + ["annaother2@relay.example"]) == "you and 2 other users of this relay")
     }
 
-    /// They was there as reverse addresses for the relay's own domain: what was sent to them was taken, and lay in Postfix for
-    /// five days.
+    /// A reverse address for the relay's own domain would be useless: mail to it would wait in
+    /// Postfix for five days.
     @Test(arguments: ["To", "Cc", "Reply-To"]) func replyAll_everyAddressOfAForward_isAccepted(field: String) throws {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let message =
@@ -291,7 +295,7 @@ import Testing
         let reply = user.play(
             from: "anna@inbox.example", to: answered, message: Self.message(from: "anna@inbox.example", to: answered))
         #expect(reply.refusals.isEmpty && Self.code(reply.decision) == "relay")
-        // Nothing at a relay domain is delivered; the operator's mailboxes lead to the operator.
+        // Nothing at a relay domain is delivered. The operator's mailboxes lead to the operator.
         #expect(
             Set(Self.recipients(reply.decision)) == ["<billing@app.example>", "<help@app.example>", "<ops@operator.example>"])
     }
@@ -323,7 +327,7 @@ import Testing
         #expect(answer.refusals.mapValues(\.reply.code) == [operators: 451])
     }
 
-    /// A domain may become a relay domain after someone has an inbox there, or a team a sender.
+    /// A domain may become a relay domain after a user has an inbox there, or a team a sender.
     @Test func forward_toARelayDomain_isNotSent() {
         let anna = Fixture.account(1, "annarelay2", team: "app.example", inboxes: ["anna@second.example"])
         let fixture = Fixture(accounts: [anna], evidence: AuthenticationEvidence.signed("app.example"))
@@ -336,6 +340,6 @@ import Testing
         let senders = decision.modifications.compactMap { if case .changeSender(let path) = $0 { path } else { nil } }
         #expect(
             senders.count == 1 && senders.allSatisfy { !$0.contains("bounces=") },
-            "nobody is told of a bounce who could not be written to")
+            "no bounce can be sent to this sender, so the path must not name it")
     }
 }

@@ -1,4 +1,4 @@
-// What a review with fresh eyes found wrong, each under the name of what went wrong.
+// Faults that a review found; each test has the name of the fault.
 
 import InternetMessage
 import MailAuth
@@ -14,7 +14,8 @@ import Testing
         return "\(decision.outcome)"
     }
 
-    /// Such paths were taken for another domain's, accepted, and never delivered.
+    /// Such paths must not be taken for another domain's: they would be accepted and never
+    /// delivered.
     @Test(arguments: [
         "<annarelay2@relay.example.>", "<relay.example!annarelay2>", "<annarelay2%relay.example>",
         "<\"annarelay2@relay.example\">",
@@ -28,7 +29,7 @@ import Testing
         #expect(reading == .unknown)
     }
 
-    /// A signature that could never prove anything made the sender come again for ever.
+    /// A signature that could never prove anything must not make the sender try again forever.
     @Test func forwardProof_partialSignatureWithoutKey_isRefused() {
         let partial = DKIMFinding(
             result: .temperror, domain: "app.example", selector: "s", algorithm: "rsa-sha256", coversWholeBody: false,
@@ -50,7 +51,7 @@ import Testing
             ).decision)
     }
 
-    /// A DMARC record that could not be read refused a reply permanently which it would have proved.
+    /// An unreadable DMARC record must not permanently refuse a reply that it could prove.
     @Test func replyProof_unreadableDMARCRecord_isDeferred() {
         var evidence = AuthenticationEvidence.signed("mail.inbox.example")
         evidence.dmarc = DMARCFinding(result: .temperror, domain: "", policy: "", organizationalDomain: nil)
@@ -60,14 +61,14 @@ import Testing
         #expect(reply(stranger) == "550 5.7.26")
     }
 
-    /// A record at a top-level domain made everyone below it one organization.
+    /// A record at a top-level domain must not make all domains below it one organization.
     @Test func replyProof_topLevelOrganization_isRefused() {
         var evidence = AuthenticationEvidence.signed("evil.example")
         evidence.dmarc = DMARCFinding(result: .none, domain: "example", policy: "none", organizationalDomain: "example")
         #expect(reply(evidence) == "550 5.7.26")
     }
 
-    /// The choice of code told a stranger whose sources an address was judged by.
+    /// The choice of code must not reveal to a stranger whose sources apply to an address.
     @Test func refusal_unprovedForward_hidesTheAccount() {
         func account(_ number: UInt64, _ local: String, _ scope: RegisteredSource.Scope) -> RelayAccount {
             RelayAccount(
@@ -90,7 +91,7 @@ import Testing
         #expect(answers[0] == answers[1])
     }
 
-    /// Postmaster was refused for what only matters where a message is rewritten.
+    /// Limits that matter only for rewriting must not refuse mail to postmaster.
     @Test func postmaster_anyMessage_isRelayed() {
         let message = "From: a@b.example\r\nX-\u{e9}: x\r\n" + String(repeating: "Received: x\r\n", count: 60) + "\r\nx\r\n"
         let decision = Fixture(evidence: AuthenticationEvidence()).play(
@@ -99,7 +100,7 @@ import Testing
         #expect(code(decision) == "relay")
     }
 
-    /// Whoever knew a return path could send the user any number of reports.
+    /// A holder of a return path must not be able to send the user any number of reports.
     @Test func userReport_repeated_isRelayedOnce() {
         let fixture = Fixture(evidence: AuthenticationEvidence())
         let path =
@@ -116,7 +117,7 @@ import Testing
         #expect(fixture.directory.counted(.reportDropped) == 2)
     }
 
-    /// A suspended inbox of one team's user was among the refusals of every team with a source that covers the author.
+    /// Only the team of an account may see a refusal that reveals its state.
     @Test func refusal_ofAnAccount_isForItsTeamOnly() {
         let ofAccount: [Refusal] = [
             .forwardingOff, .senderBlocked, .retired, .replaced, .inboxUnverified, .inboxSuspended, .dailyLimit(1),

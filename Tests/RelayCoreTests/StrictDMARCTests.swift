@@ -1,4 +1,5 @@
-// What the DMARC record of the author's domain says of alignment is honoured, whatever the relay's own rule would take.
+// The alignment rules in the DMARC record of the author's domain are honoured, even if the relay's
+// own rule would accept more.
 
 import InternetMessage
 import MailAuth
@@ -9,7 +10,8 @@ import Testing
 @testable import RelayCore
 
 @Suite(.blocking) struct StrictDMARCTests {
-    /// A zone, as name and text of its TXT record; `!` stands for a name server that does not answer.
+    /// A zone, as name and text of its TXT record; `!` represents a name server that does not
+    /// answer.
     private typealias Records = KeyValuePairs<String, String>
 
     private func zone(_ records: Records) -> ZoneResolver {
@@ -20,7 +22,7 @@ import Testing
                 }))
     }
 
-    /// Evidence as the authenticator gives it, DMARC evaluated over these records.
+    /// The evidence of the authenticator, with DMARC evaluated over these records.
     private func evidence(
         from: String, dkim: [(String, DKIMResult)] = [], spf: [(String, SPFResult)] = [], _ records: Records
     ) -> AuthenticationEvidence {
@@ -78,7 +80,7 @@ import Testing
         #expect(reply(from: "a.home.example", dkim: [("b.home.example", .pass)], relaxed) == "dkim:b.home.example")
     }
 
-    /// evilhome.example ends in home.example, and is not below it.
+    /// evilhome.example ends in home.example, but is not below it.
     @Test func replyProof_domainWithSameEnding_isRefused() {
         for records: Records in [["_dmarc.home.example": "v=DMARC1; p=none"], ["_dmarc.home.example": "v=DMARC1"], [:]] {
             #expect(reply(from: "home.example", dkim: [("evilhome.example", .pass)], records) == Self.refused)
@@ -92,7 +94,7 @@ import Testing
             "_dmarc.a.home.example": "v=DMARC1; p=reject; adkim=s", "_dmarc.home.example": "v=DMARC1; p=none",
         ]
         #expect(reply(from: "a.home.example", dkim: [("home.example", .pass)], strict) == Self.refused)
-        // Only of signatures does this record ask it.
+        // This record requires it only for signatures.
         #expect(
             reply(from: "a.home.example", dkim: [("home.example", .pass)], spf: [("home.example", .pass)], strict)
                 == "spf:home.example")
@@ -110,7 +112,7 @@ import Testing
         #expect(reply(from: "home.example", dkim: [("unit.home.example", .pass)], unit) == Self.refused)
     }
 
-    /// The log said that a look-up failed, and not which.
+    /// The log names the look-up that failed.
     @Test func forwardProof_dnsTrouble_namesSelectorAndDomain() {
         func detail(dkim: [(String, DKIMResult)] = [], spf: [(String, SPFResult)] = [], _ records: Records = [:]) -> String? {
             do throws(Refusal) {
@@ -158,7 +160,7 @@ import Testing
                 forward(from: "app.example", dkim: [("child.app.example", .pass)], ["_dmarc.app.example": record])
                     == "dkim:child.app.example")
         }
-        // One below reject is quarantine, and pct has no meaning any more (RFC 9989).
+        // One level below reject is quarantine, and pct has no meaning (RFC 9989).
         for record in ["v=DMARC1; p=reject; t=y; adkim=s", "v=DMARC1; p=reject; pct=0; adkim=s"] {
             #expect(
                 forward(from: "app.example", dkim: [("child.app.example", .pass)], ["_dmarc.app.example": record]) == Self.failed)
@@ -202,7 +204,7 @@ import Testing
         #expect(forward(from: "app.example", dkim: [("evil.test", .pass)], broken) == "550 5.7.26 proof-failed")
     }
 
-    /// The whole way, with the answer as it is told.
+    /// The complete process, with the reply to the sender.
     @Test func forwardProof_dmarcFails_hasItsOwnReply() {
         let found = evidence(
             from: "app.example", dkim: [("child.app.example", .pass)], ["_dmarc.app.example": "v=DMARC1; p=reject; adkim=s"])

@@ -1,4 +1,4 @@
-// The body of a reply is held for those who may yet be proved, and not while the DNS is waited for.
+// The body of a reply is kept only if a proof is still possible, and not during DNS queries.
 
 import InternetMessage
 import MailAuth
@@ -8,7 +8,8 @@ import Testing
 
 @testable import RelayCore
 
-/// Finds one thing before the body and another behind it, and notes what was held of the body when it was asked.
+/// Returns one finding before the body and another after it, and records how much of the body was
+/// in memory at the call.
 private struct TwoStepAuthenticator: SenderAuthenticator {
     let best, final: AuthenticationEvidence
     let asked: @Sendable () -> Void
@@ -46,7 +47,7 @@ private struct TwoStepAuthenticator: SenderAuthenticator {
         return (Fixture(directory: base.directory, engine: engine), transaction)
     }
 
-    /// The body was held for as long as a slow name server let the proof wait.
+    /// A slow name server must not keep bodies in memory.
     @Test func reply_notProvable_holdsNoBody() throws {
         let (fixture, transaction) = try Self.begin(best: .init(), final: .init())
         let refusal = #expect(throws: Refusal.self) { try transaction.endHeader() }
@@ -63,7 +64,7 @@ private struct TwoStepAuthenticator: SenderAuthenticator {
         #expect(refusal.map { "\($0.reply.code) \($0.reply.enhanced)" } == "451 4.4.3")
     }
 
-    /// What the body says decides: a signature that fits the fields alone proves nothing.
+    /// The body decides: a signature that matches only the fields proves nothing.
     @Test func reply_finalEvidence_decidesTheProof() throws {
         for (final, answer) in [(Self.signed, nil), (AuthenticationEvidence(), "550 5.7.26")]
             as [(AuthenticationEvidence, String?)]

@@ -1,4 +1,5 @@
-// A reverse address or return path of one account, in the hands of anyone else: worthless, and silent about everyone.
+// A reverse address or return path of one account is worthless to anyone else, and reveals nothing
+// about anyone.
 
 import InternetMessage
 import MailAuth
@@ -9,7 +10,7 @@ import Testing
 @testable import RelayCore
 
 @Suite(.blocking) struct WorthlessTokenTests {
-    /// A user that the team itself plays, to get at reverse addresses of its own.
+    /// A user account that the team itself controls, to get reverse addresses of its own.
     private static let mallory = Fixture.account(9, "malloryre2", team: "app.example", inboxes: ["mallory@app.example"])
     private static let billing = AddrSpec(localPart: "billing", domain: "app.example")
     private static let annasMail =
@@ -23,7 +24,7 @@ import Testing
         fixture.engine.tokens.reverse(account: account.number, correspondent: Self.billing).localPart + "@relay.example"
     }
 
-    /// The answer unchanged on the wire, wherever in the transaction it is given.
+    /// The answer as sent, at any stage of the transaction.
     private func wire(_ answer: Fixture.Response) -> String {
         let refusal: Refusal? =
             answer.refusals.values.first ?? { if case .refuse(let refusal) = answer.decision.outcome { refusal } else { nil } }()
@@ -66,7 +67,7 @@ import Testing
             #expect(answer == answers["a stranger's mail, not proved"], "\(what)")
             #expect(!answer.contains("anna") && !answer.contains("inbox.example"))
         }
-        // The same mail is good where it belongs.
+        // The same mail is accepted for the right account.
         #expect(play(proved, Self.annasMail) { reverse(Fixture.anna, $0) } == "relay")
     }
 
@@ -83,7 +84,8 @@ import Testing
         #expect(Set(answers).count == 1 && answers[0].hasPrefix("550 5.7.26"))
     }
 
-    /// A note counts as a reply only from the account's own user; from anyone else it is taken and dropped, proved or not.
+    /// A note counts as a reply only from the account's own user. From anyone else it is accepted
+    /// and dropped, proved or not.
     @Test func returnPath_replayedNote_isAnsweredAlike() {
         let note = Self.annasMail.replacingOccurrence(of: "Subject:", with: "Auto-Submitted: auto-replied\r\nSubject:")
         func play(_ account: RelayAccount, _ evidence: AuthenticationEvidence, _ message: String, from sender: String) -> String {
@@ -100,7 +102,7 @@ import Testing
             #expect(play(Fixture.anna, .init(), note, from: sender) == "discard")
         }
         #expect(play(Fixture.anna, proved, note, from: "") == "relay")
-        // Ordinary mail, whoever it is from, gets the answer of a forged return path.
+        // Ordinary mail from any sender gets the answer of a forged return path.
         let ordinary = [(Self.mallory, proved), (Fixture.anna, proved), (Fixture.anna, .init())].map {
             play($0, $1, Self.annasMail, from: "replay@app.example")
         }
@@ -108,7 +110,7 @@ import Testing
         let token = fixture.engine.tokens.forwardReturnPath(
             account: Fixture.anna.number, sender: Self.billing, nonce: 7, expiryDay: UInt64(Fixture.now / 86_400) + 2
         ).localPart
-        // The last octet of its code is another one.
+        // The last octet of its code differs.
         let path = token.dropLast() + (token.utf8.last == UInt8(ascii: "b") ? "c" : "b") + "@relay.example"
         let forged = wire(fixture.play(from: "replay@app.example", to: [String(path)], message: Self.annasMail))
         #expect(Set(ordinary + [forged]).count == 1 && forged.hasPrefix("550 5.7.1 "))
@@ -148,7 +150,7 @@ import Testing
             }
             #expect(Set(answers).count == 1 && answers[0].hasPrefix("550 5.7.26 "))
         }
-        // Proved, each is told what it is: the five states are five.
+        // A proved sender gets a separate answer for each of the five states.
         for (account, limit, told) in states {
             let fixture = Fixture(
                 accounts: [account], evidence: AuthenticationEvidence.signed("app.example"), settings: settings(limit))
@@ -157,7 +159,7 @@ import Testing
     }
 
     @Test func dailyLimit_eachDirection_isSeparate() {
-        // One fixture proves both: it stands for two senders at one store.
+        // One fixture proves both: it represents two senders at one store.
         var evidence = AuthenticationEvidence.signed("app.example")
         evidence.dkim += AuthenticationEvidence.signed("inbox.example").dkim
         let fixture = Fixture(evidence: evidence, settings: settings(2))
@@ -172,7 +174,7 @@ import Testing
         let today = (0..<3).map { _ in [forwards(Fixture.now), replies(Fixture.now)].map { String($0.prefix(9)) } }
         #expect(today == [["relay", "relay"], ["relay", "relay"], ["452 4.7.1", "452 4.7.1"]])
         #expect(forwards(Fixture.now + 86_400) == "relay" && replies(Fixture.now + 86_400) == "relay")
-        // Another user's limit is another.
+        // Another user has another limit.
         let bobs = wire(fixture.play(from: "x@app.example", to: ["bobrelay22@relay.example"], message: forward))
         #expect(bobs == "relay")
     }
@@ -192,7 +194,7 @@ import Testing
         #expect(fixture.directory.counted(.automaticDropped) == 3)
         #expect(play("b@app.example").outcome == .relay)
         #expect(play("a@app.example", Fixture.now + 86_400).outcome == .relay)
-        // Notes take no place of the daily limit: two replies still fit.
+        // Notes use no place of the daily limit: two replies still fit.
         let replies = (0..<3).map { _ in
             wire(fixture.play(from: "anna@inbox.example", to: [reverse(Fixture.anna, fixture)], message: Self.annasMail))
         }

@@ -1,16 +1,18 @@
-// A whole installation for tests and the demonstration: Postern with a fresh store, a private Postfix, name server and sinks.
+// A complete installation for tests and the demonstration: Postern with a new store, a private
+// Postfix, name server and sinks.
 
 import DNSClient
 import DNSTesting
 import Foundation
 import PostfixHarness
 
-/// Everything runs on loopback and free ports, in a temporary folder; `stop`, or the last reference, ends and removes it.
+/// Everything runs on loopback and free ports, in a temporary folder. `stop`, or the release of the
+/// last reference, ends and removes it.
 package final class RelayFixture: @unchecked Sendable {
     /// How it is set up.
     package struct Options {
         package var relayDomains = ["relay.example"]
-        /// Names that the DNS of the installation knows, as JSON.
+        /// Names in the DNS of the installation, as JSON.
         package var zone = "{}"
         /// Configuration keys, as for `--set`.
         package var settings: [String: String] = [:]
@@ -20,18 +22,19 @@ package final class RelayFixture: @unchecked Sendable {
         package var services: [String] = []
         /// Whether clients on loopback may send to any domain, as a team's or user's own server may.
         package var trustsLoopback = false
-        /// PostgreSQL's URL in place of a file.
+        /// PostgreSQL's URL instead of a file.
         package var database: String?
-        /// The first host of the installation that this fixture is a further one of.
+        /// The first host of the installation, if this fixture is a further host of it.
         package var joins: RelayFixture?
-        /// Whether mail that stays at the relay domains goes to a port where no one listens, as in an installation, and not to
-        /// the sink.
+        /// Whether mail that stays at the relay domains goes to a port without a listener, as in an
+        /// installation, and not to the sink.
         package var parks = false
         /// Whether a message to several users is fanned out.
         package var fansOut = false
-        /// Where Postern hands copies over, in place of Postfix's smtpd for them.
+        /// The port to which Postern hands over copies, instead of Postfix's smtpd for them.
         package var fanOutProxy: UInt16?
-        /// Octets of its own disk for the installation; nil for the one that everything is on. Needs the right to mount.
+        /// Octets of the installation's own disk; nil to use the common one. Needs the right to
+        /// mount.
         package var diskSize: Int?
 
         package init() {}
@@ -39,16 +42,16 @@ package final class RelayFixture: @unchecked Sendable {
 
     package let folder: String
     package let dns: TestDNSServer
-    /// Takes whatever Postfix sends on, for any domain.
+    /// Accepts all outgoing mail of Postfix, for any domain.
     package let sink: SMTPSink
     package let postfix: PrivatePostfix
     /// The command under test.
     package let program: String
     private let options: Options
-    /// The port of Postfix's smtpd for copies; 0 where there is none.
+    /// The port of Postfix's smtpd for copies; 0 if there is none.
     package let fanOutPort: UInt16
     private var service: ManagedProcess?
-    /// What must not be in the log of the service.
+    /// The addresses that must not be in the log of the service.
     private var knownInboxes: Set<String> = []
 
     package var configuration: String { folder + "/postern/postern.yaml" }
@@ -77,7 +80,7 @@ package final class RelayFixture: @unchecked Sendable {
         settings.socket = "unix:\(folder)/milter.sock"
         settings.routes = ["*": sink.port]
         if options.parks {
-            // Port 9 is one for the machine, and tests run side by side.
+            // Port 9 exists once on the machine, and tests run at the same time.
             let port = try FreePort.next()
             for domain in options.relayDomains { settings.routes[domain] = port }
         }
@@ -102,7 +105,7 @@ package final class RelayFixture: @unchecked Sendable {
 
     package var keyFile: String { folder + "/postern/postern.keys" }
 
-    /// What an operator does after a key was added on another host.
+    /// The action of an operator after a key was added on another host.
     package func copyKeys(from other: RelayFixture) throws {
         let new = keyFile + ".copy"
         try? FileManager.default.removeItem(atPath: new)
@@ -141,7 +144,7 @@ package final class RelayFixture: @unchecked Sendable {
     package func serve() throws {
         let process = try ManagedProcess(program, ["serve", "--config", configuration] + settings)
         service = process
-        // Not the line about a policy, which names the one that it is serving.
+        // Not the line about a policy, which contains "serving" too.
         try process.waitForLine(containing: "serving pid=")
     }
 
@@ -153,11 +156,11 @@ package final class RelayFixture: @unchecked Sendable {
         }
     }
 
-    /// Sends a signal to `postern serve` and waits for its end; its exit status.
+    /// Sends a signal to `postern serve`, waits for its end, and returns its exit status.
     @discardableResult
     package func end(_ signal: Int32 = SIGTERM) throws -> Int32 {
         let process = try process
-        // First: as soon as the process has ended, another thread may start the next one.
+        // Done first: as soon as the process has ended, another thread may start the next one.
         service = nil
         process.signal(signal)
         let status = try process.waitForExit()
@@ -165,13 +168,14 @@ package final class RelayFixture: @unchecked Sendable {
         return status
     }
 
-    /// Ends the whole host as a loss of power does: Postern and every process of its Postfix, with SIGKILL.
+    /// Ends the whole host like a loss of power: Postern and every process of its Postfix, with
+    /// SIGKILL.
     package func kill() throws {
         try postfix.kill(together: [process.identifier])
         try end(SIGKILL)
     }
 
-    /// Starts both again on what they left.
+    /// Starts both again with the data that they left.
     package func revive() throws {
         try postfix.restart()
         try serve()
@@ -179,7 +183,7 @@ package final class RelayFixture: @unchecked Sendable {
 
     // MARK: Administration
 
-    /// Runs a command of postern and gives its output; throws where it fails.
+    /// Runs a command of postern and returns its output; throws if it fails.
     @discardableResult
     package func run(_ arguments: [String], configured: Bool = true) throws -> String {
         let result = try ManagedProcess.run(program, arguments + (configured ? ["--config", configuration] : []))
@@ -201,12 +205,13 @@ package final class RelayFixture: @unchecked Sendable {
         for inbox in inboxes.dropFirst() { try run(["inbox", "add", user, inbox, "--verified"]) }
     }
 
-    /// The relay address of a user with a team.
+    /// The relay address of a user for a team.
     package func address(_ team: String, _ user: String) throws -> String {
         try run(["address", "issue", team, user]).trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// The reverse address of a correspondent for the user of a relay address, as `postern explain` shows it.
+    /// The reverse address of a correspondent for the user of a relay address, from `postern
+    /// explain`.
     package func reverseAddress(of author: String, for relayAddress: String) throws -> String {
         let zone = folder + "/explain-zone.json"
         let domain = author.split(separator: "@").last ?? ""
@@ -227,7 +232,7 @@ package final class RelayFixture: @unchecked Sendable {
 
     // MARK: Mail
 
-    /// Hands a message to Postfix as an SMTP client.
+    /// Sends a message to Postfix as an SMTP client.
     @discardableResult
     package func send(from sender: String, to recipients: [String], _ message: String) throws -> SMTPTransactionResult {
         try postfix.send(
@@ -236,7 +241,7 @@ package final class RelayFixture: @unchecked Sendable {
         )
     }
 
-    /// The message that arrives for a recipient as the `number`th, counted from 1.
+    /// The `number`th message that arrives for a recipient, counted from 1.
     package func arrival(for recipient: String, number: Int = 1) throws -> SinkMessage {
         do {
             return try sink.wait(for: number) { $0.recipients.contains("<\(recipient)>") }[number - 1]

@@ -1,4 +1,4 @@
-// libmilter for Milter: what Swift cannot call directly, and nothing more.
+// libmilter for Milter. Contains only the functions that Swift cannot call directly.
 #pragma once
 #include <libmilter/mfapi.h>
 #include <libmilter/mfdef.h>
@@ -9,10 +9,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// The most lines that smfi_setmlreply takes (libmilter/smfi.c, MAXREPLIES).
+// The greatest number of lines that smfi_setmlreply accepts (libmilter/smfi.c, MAXREPLIES).
 #define POSTERN_MAX_REPLY_LINES 32
 
-// smfi_setmlreply is variadic, which Swift cannot call. `lines` holds `count` strings, 1 to 32; more are refused.
+// Calls smfi_setmlreply, which is variadic, so Swift cannot call it. `lines` contains `count`
+// strings. `count` is 1 to 32; for other counts the result is MI_FAILURE.
 static inline int postern_setmlreply(SMFICTX *ctx, const char *code, const char *enhanced, const char *const *lines, int count) {
     const char *l[POSTERN_MAX_REPLY_LINES] = {0};
     if (count < 1 || count > POSTERN_MAX_REPLY_LINES)
@@ -24,14 +25,18 @@ static inline int postern_setmlreply(SMFICTX *ctx, const char *code, const char 
                            l[26], l[27], l[28], l[29], l[30], l[31], (char *)NULL);
 }
 
-// The header spells bool as int or _Bool, by configuration. 0: never remove a socket, not even a stale one; Milter does that.
+// The header defines bool as int or _Bool, depending on the configuration. With 0, libmilter never
+// removes a socket, not even a stale one; Milter does that.
 static inline int postern_opensocket(void) { return smfi_opensocket(0); }
 
-// Gives the calling thread a umask of its own (unshare(2) with CLONE_FS, which is declared for _GNU_SOURCE alone).
+// Gives the calling thread a umask of its own: unshare(2) with CLONE_FS (0x00000200). The system
+// headers declare CLONE_FS only if _GNU_SOURCE is defined.
 static inline long postern_own_umask(void) { return syscall(SYS_unshare, 0x00000200); }
 
-// Gives memory back that sessions have used. libmilter reads a body in blocks of 64 KiB on threads that come and go: each would leave its
-// blocks in a heap of its own, where glibc keeps them. 60,000 is below such a block, and above what a message of some kilobytes takes.
+// Makes glibc return the memory of ended sessions to the system. libmilter reads a body in blocks
+// of 64 KiB, on threads that start and end with sessions. By default each thread would leave its
+// blocks in a heap of its own, and glibc would keep them. The threshold of 60,000 is less than such
+// a block, and more than a message of some kilobytes needs.
 static inline void postern_return_memory(void) {
 #ifdef __GLIBC__
     mallopt(M_ARENA_MAX, 2);

@@ -2,7 +2,7 @@
 
 import CMilter
 
-/// Reads macros in the context of the running callback; between callbacks there are none.
+/// Reads macros in the context of the running callback. Between callbacks there are no macros.
 final class ContextMacros: MilterMacros {
     var context: OpaquePointer?
 
@@ -17,7 +17,8 @@ final class ContextMacros: MilterMacros {
 
 /// Sends modifications to the MTA while `context` is set, which is during `endOfMessage`.
 final class LibmilterActions: MilterActions {
-    /// The most octets of body that one call passes on; libmilter cuts them into chunks of 65,535 and takes an Int32.
+    /// Maximum octets of body in one call. libmilter divides them into chunks of 65,535 and takes
+    /// an Int32.
     private static let bodySlice = 1 << 24
 
     private let negotiated: MilterActionKinds
@@ -107,7 +108,7 @@ final class LibmilterActions: MilterActions {
         guard status == MI_SUCCESS else { throw .notSent(function) }
     }
 
-    /// libmilter takes `char *` but copies; the strings were checked for NUL.
+    /// libmilter takes `char *` but copies the text. The strings were checked for NUL.
     private static func withCStrings(
         _ first: String, _ second: [UInt8]?,
         _ body: (UnsafeMutablePointer<CChar>?, UnsafeMutablePointer<CChar>?) -> Int32

@@ -2,10 +2,11 @@
 
 import Glibc
 
-/// In place of sigwait(3), which in this process libmilter alone calls: a thread of its own waits for SIGHUP, SIGTERM and SIGINT,
-/// and each of them stops libmilter at once and for ever. The kernel gives a signal to that thread whenever it likes, for example
-/// where the main thread has not taken an earlier one yet; so two SIGHUPs in a row ended the service. This one never returns:
-/// signals are the program's, which calls `MilterServer.stop`.
+/// Replaces sigwait(3), which only libmilter calls in this process. libmilter's own thread would
+/// wait for SIGHUP, SIGTERM and SIGINT, and each of them would stop libmilter at once and
+/// permanently. The kernel may give any signal to that thread, for example while the main thread
+/// has not yet taken an earlier one. Two SIGHUPs in a row would then end the service. This function
+/// never returns. The program handles its own signals, and calls `MilterServer.stop`.
 @_cdecl("sigwait")
 package func libmilterSigwait(_ signals: UnsafePointer<sigset_t>?, _ signal: UnsafeMutablePointer<Int32>?) -> Int32 {
     while true { pause() }

@@ -1,14 +1,17 @@
 // The modifications that a filter may request at the end of the message.
 
-/// Why a modification was not sent. The message must then not be accepted: rethrow, or answer with a temporary failure.
+/// The reason why a modification was not sent. The message must then not be accepted: rethrow, or
+/// answer with a temporary failure.
 package enum MilterActionError: Error, Hashable, CustomStringConvertible {
     /// Called before or after `endOfMessage`.
     case notAtEndOfMessage
     /// The action is not among the handler's needs, so it was not negotiated.
     case notNegotiated(MilterActionKinds)
-    /// A field name that is empty, or contains a colon or anything but printable ASCII (RFC 5322 section 2.2).
+    /// A field name that is empty or contains a colon, or a character that is not printable ASCII
+    /// (RFC 5322 section 2.2).
     case fieldName
-    /// A field value with a NUL, a bare CR, or a line end that white space does not follow: it would begin a new field.
+    /// A field value with a NUL, a bare CR, or a line end without white space after it, which would
+    /// begin a new field.
     case fieldValue
     /// An index below 1 (changeHeader) or below 0 (insertHeader), or beyond 32 bits.
     case index(Int)
@@ -21,7 +24,7 @@ package enum MilterActionError: Error, Hashable, CustomStringConvertible {
         switch self {
         case .notAtEndOfMessage: "a modification outside the end of the message"
         case .notNegotiated: "a modification that the handler did not declare among its needs"
-        case .fieldName: "a header field name that is empty or has characters it cannot have"
+        case .fieldName: "a header field name that is empty or has characters that are not allowed"
         case .fieldValue: "a header field value with a NUL, a bare CR, or a line end that does not fold"
         case .index(let index): "header field index \(index) is out of range"
         case .path: "an envelope path or argument that is empty or has a line end or NUL"
@@ -30,22 +33,27 @@ package enum MilterActionError: Error, Hashable, CustomStringConvertible {
     }
 }
 
-/// Modifications of the message at its end. Valid only during `endOfMessage`; the only caller of `smfi_*` functions that
-/// modify.
+/// Modifications of the message at its end. Valid only during `endOfMessage`. The only caller of
+/// the `smfi_*` functions that modify.
 ///
-/// When a call returns, the modification was sent; an MTA does not confirm it. Field values are everything after the colon as
-/// it will be in the message, including leading space, with folds as CRLF (or LF) and white space.
+/// When a call returns, the modification was sent; an MTA does not confirm it. Field values are
+/// everything after the colon in the final message: leading space included, with folds as CRLF (or
+/// LF) and white space.
 package protocol MilterActions: AnyObject {
     var macros: any MilterMacros { get }
 
-    /// Replaces the value of the `index`-th field (from 1) of that name, and its name in the given letter case; `nil` deletes
-    /// the field. Names compare case-insensitively; the MTA's own Received does not count. The index counts the fields as they
-    /// are *at this moment*: a deletion moves the later ones of that name up by one, and inserted and added fields count too
-    /// (so go from the highest index to the lowest). Beyond the last, a value is appended as a new field, and a deletion does
+    /// Replaces the value of the `index`-th field (from 1) of that name, and its name in the given
+    /// letter case; `nil` deletes the field. Names compare case-insensitively; the MTA's own
+    /// Received does not count.
+    ///
+    /// The index counts the fields as they are *at this moment*. A deletion moves the later fields
+    /// of that name up by one. Inserted and added fields count too. So go from the highest index to
+    /// the lowest. Beyond the last field, a value is appended as a new field, and a deletion does
     /// nothing.
     func changeHeader(_ name: String, index: Int, value: ArraySlice<UInt8>?) throws(MilterActionError)
-    /// Inserts a field at a position (from 0) among all fields as they are at this moment, including the MTA's own Received: 0
-    /// is above it, 1 below it if nothing was inserted above; beyond the last it is appended.
+    /// Inserts a field at a position (from 0) among all fields as they are at this moment,
+    /// including the MTA's own Received. Position 0 is above it; 1 is below it if nothing was
+    /// inserted above; beyond the last field, the new field is appended.
     func insertHeader(at index: Int, _ name: String, value: ArraySlice<UInt8>) throws(MilterActionError)
     /// Appends a field below all others.
     func addHeader(_ name: String, value: ArraySlice<UInt8>) throws(MilterActionError)
@@ -53,9 +61,11 @@ package protocol MilterActions: AnyObject {
     func changeFrom(_ path: String, arguments: String?) throws(MilterActionError)
     /// Adds an envelope recipient, with ESMTP arguments such as `NOTIFY=NEVER`.
     func addRecipient(_ path: String, arguments: String?) throws(MilterActionError)
-    /// Removes the recipient; `path` must be exactly as passed to `recipient`, otherwise nothing is removed, without an error.
+    /// Removes the recipient. If `path` is not exactly as passed to `recipient`, nothing is
+    /// removed, without an error.
     func deleteRecipient(_ path: String) throws(MilterActionError)
-    /// The first call replaces the whole body, each further one appends to the replacement. Lines end in CRLF.
+    /// The first call replaces the whole body; each later call appends to the replacement. Lines
+    /// end in CRLF.
     func replaceBody(chunk: UnsafeRawBufferPointer) throws(MilterActionError)
     /// Reports to the MTA that the filter is still working, to prevent a timeout (Postfix: milter_content_timeout).
     func progress() throws(MilterActionError)
@@ -109,8 +119,8 @@ extension MilterActions {
     }
 }
 
-/// The only code that converts field names, values and paths for libmilter; also used by MilterTesting, so that an in-memory
-/// test refuses what the real server refuses.
+/// The only code that converts field names, values and paths for libmilter. MilterTesting also uses
+/// it, so an in-memory test refuses what the real server refuses.
 package enum MilterWire {
     /// Throws unless `name` is a field name (RFC 5322 section 2.2: printable ASCII without a colon).
     package static func check(fieldName name: String) throws(MilterActionError) {
@@ -119,8 +129,9 @@ package enum MilterWire {
         }
     }
 
-    /// A field value as libmilter takes it under SMFIP_HDR_LEADSPC: folds as LF and white space, leading white space kept. An
-    /// empty value becomes one space, because an empty one means deletion in libmilter.
+    /// A field value in the form that libmilter takes under SMFIP_HDR_LEADSPC: folds as LF and
+    /// white space, leading white space kept. An empty value becomes one space, because an empty
+    /// one means deletion in libmilter.
     package static func outgoing(fieldValue value: ArraySlice<UInt8>) throws(MilterActionError) -> [UInt8] {
         var out = [UInt8]()
         out.reserveCapacity(value.count + 1)
@@ -143,7 +154,8 @@ package enum MilterWire {
         return out.isEmpty ? [0x20] : out
     }
 
-    /// A field value as a session receives it: folds, which come as LF only, become CRLF.
+    /// A field value in the form that a session receives: folds, which arrive as LF alone, become
+    /// CRLF.
     package static func incoming(fieldValue value: UnsafeRawBufferPointer) -> [UInt8] {
         var out = [UInt8]()
         out.reserveCapacity(value.count + 16)

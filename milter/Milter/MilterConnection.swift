@@ -11,7 +11,7 @@ package enum MilterPeer: Sendable, Hashable {
     /// The MTA does not know the address or did not report it.
     case unknown
 
-    /// The IP address in text form; nil where there is none.
+    /// The IP address in text form; nil if there is none.
     package var ipAddress: String? {
         switch self {
         case .ipv4(let address, _), .ipv6(let address, _): address
@@ -35,6 +35,7 @@ package struct MilterConnection: Sendable, Hashable {
         self.macros = macros
     }
 
-    /// Which of the MTA's listeners accepted the connection (Postfix: `milter_macro_daemon_name`); nil if it was not reported.
+    /// The MTA's listener that accepted the connection (Postfix: `milter_macro_daemon_name`); nil
+    /// if it was not reported.
     package var daemonName: String? { macros["{daemon_name}"] }
 }

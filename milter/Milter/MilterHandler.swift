@@ -2,7 +2,7 @@
 
 /// Reads macros of the current message. Valid only during the call that passes it; afterwards every macro is nil.
 package protocol MilterMacros: AnyObject {
-    /// The value of a macro, by its name: `i`, `{auth_authen}`, `{client_addr}`…; nil where the MTA did not send it.
+    /// The value of a macro, by its name: `i`, `{auth_authen}`, `{client_addr}`…; nil if the MTA did not send it.
     subscript(name: String) -> String? { get }
 }
 
@@ -14,17 +14,20 @@ package protocol MilterHandler: Sendable {
     func makeSession(connection: MilterConnection) -> any MilterSession
 }
 
-/// The events of one SMTP connection. They come on different threads, one after another, never concurrently; a session needs no
-/// lock, and must not use thread-local storage. A session may carry several messages, one after another.
+/// The events of one SMTP connection. They come on different threads, one after another, never
+/// concurrently. A session needs no lock, and must not use thread-local storage. A session may
+/// receive several messages, one after another.
 ///
-/// Strings are the octets of the wire decoded as UTF-8, with U+FFFD for invalid octets: such an address cannot be deleted
+/// Strings are the octets of the protocol decoded as UTF-8, with U+FFFD for invalid octets. An
+/// address with invalid octets cannot be deleted.
 /// again.
 package protocol MilterSession: AnyObject {
     /// The answer to the connection; used only if `.connect` is among the handler's answers.
     func connected() -> MilterReply
     func helo(_ name: String) -> MilterReply
-    /// A message begins. `path` is as the client wrote it, with its angle brackets: `<a@b.example>`, `<>`. Postfix's own
-    /// bounces (non_smtpd_milters) come without brackets: the null sender is then the empty string.
+    /// A message begins. `path` is exactly as the client wrote it, with its angle brackets:
+    /// `<a@b.example>`, `<>`. Postfix's own bounces (non_smtpd_milters) come without brackets, so
+    /// their null sender is the empty string.
     func mail(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply
     /// A recipient that the MTA itself would accept, with brackets as for `mail`.
     func recipient(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply
@@ -36,11 +39,12 @@ package protocol MilterSession: AnyObject {
     func endOfHeaders() -> MilterReply
     /// The next octets of the body, at most 65,535, lines ended by CRLF. Valid during the call.
     func body(_ chunk: UnsafeRawBufferPointer) -> MilterReply
-    /// The message is complete; the only place for modifications. A thrown error becomes `451 4.3.0`, which voids every
-    /// modification already sent, and its description is logged.
+    /// The message is complete. Modifications are possible only here. A thrown error becomes `451
+    /// 4.3.0`, which cancels every modification already sent, and its description is logged.
     func endOfMessage(_ actions: any MilterActions) throws -> MilterReply
-    /// The current message will not be completed: RSET, a lost connection, or a refusal. The connection may continue. Also
-    /// called if no message had begun; never after `endOfMessage` for the same message.
+    /// The current message will not be completed: RSET, a lost connection, or a refusal. The
+    /// connection may continue. Also called if no message had begun, but never after `endOfMessage`
+    /// for the same message.
     func abort()
     /// The connection is over; the last call.
     func closed()

@@ -1,7 +1,7 @@
-// What a handler requires of the MTA: declared once, requested in the negotiation. Each event or reply not requested saves a
-// round trip.
+// A handler's requirements for the MTA: declared once, requested in the negotiation. Each event or
+// reply that is not requested saves a round trip.
 
-/// Events of the SMTP dialogue that an MTA can be asked to send, or to wait for an answer to.
+/// Events of the SMTP dialogue that a filter can request from an MTA, or request to answer.
 package struct MilterEvents: OptionSet, Sendable, Hashable {
     package let rawValue: Int
     package init(rawValue: Int) { self.rawValue = rawValue }
@@ -50,18 +50,20 @@ package enum MilterStage: Sendable, Hashable, CaseIterable {
     case connect, helo, mail, recipient, data, endOfHeaders, endOfMessage
 }
 
-/// What a handler requires of the MTA. An MTA that lacks an action is refused in the negotiation, and the reason is logged;
-/// mail then follows Postfix's `milter_default_action`.
+/// A handler's requirements for the MTA. An MTA that lacks an action is refused in the negotiation,
+/// and the reason is logged. Mail then follows Postfix's `milter_default_action`.
 package struct MilterNeeds: Sendable, Hashable {
-    /// Events to be sent. The connection, the end of the message, abort and close always come.
+    /// Events to send. The connection, the end of the message, abort and close always come.
     package var events: MilterEvents
-    /// Events that may be answered with anything but `continue`; the MTA does not wait for an answer to the others, and
-    /// whatever a session returns for them is ignored. The end of the message is always answered.
+    /// Events for which an answer other than `continue` is allowed. The MTA does not wait for an
+    /// answer to the others, and a session's result for them is ignored. The end of the message is
+    /// always answered.
     package var answers: MilterEvents
-    /// Actions without which the handler cannot work. Only these may be used.
+    /// Actions that the handler needs in order to work. Only these may be used.
     package var actions: MilterActionKinds
-    /// Macros to be sent at a stage, such as `{daemon_name}` or `i`; a stage that is absent keeps the MTA's own list.
-    /// A macro sent at one stage can be read at every later one of the same message.
+    /// Macros to send at a stage, such as `{daemon_name}` or `i`. A stage that is absent keeps the
+    /// MTA's own list. A macro sent at one stage can be read at every later one of the same
+    /// message.
     package var macros: [MilterStage: [String]]
 
     package init(

@@ -12,7 +12,7 @@ package enum MilterReply: Sendable, Hashable {
     case reject(PermanentFailure)
     /// Refuse temporarily, with the same scopes.
     case temporaryFailure(TemporaryFailure)
-    /// No more body chunks are needed; only an answer to `body`, elsewhere the same as `continue`.
+    /// No more body chunks are needed. Only an answer to `body`; elsewhere the same as `continue`.
     case skip
 }
 

@@ -4,7 +4,7 @@ import CMilter
 import Concurrency
 import Glibc
 
-/// Why a server did not start.
+/// The reason why a server did not start.
 package enum MilterServerError: Error, Hashable, CustomStringConvertible {
     /// libmilter serves one filter per process, once.
     case alreadyStarted
@@ -35,18 +35,21 @@ package enum MilterServerError: Error, Hashable, CustomStringConvertible {
 
 /// The milter of this process. All methods may be called from any thread.
 package final class MilterServer: Sendable {
-    /// How a server listens and how long it waits.
+    /// The address at which a server listens, and its timeouts.
     package struct Configuration: Sendable, Hashable {
         /// The filter's name in libmilter's own syslog lines.
         package var name: String
         package var socket: MilterSocket
-        /// Seconds without traffic to or from the MTA before a session is dropped. Postfix sends header and body only when it
-        /// has the whole message, so this has to be long enough for a slow upload; libmilter's own default.
+        /// Seconds without traffic to or from the MTA before a session is dropped; this is
+        /// libmilter's own default. Postfix sends header and body only when it has the complete
+        /// message, so this must be long enough for a slow upload.
         package var idleTimeout: Int32
-        /// Connections that may wait to be accepted. A unix socket refuses further ones at once, and Postfix defers that mail:
-        /// as many as the kernel allows (net.core.somaxconn), since hundreds may come in the same moment.
+        /// Connections that may wait to be accepted. A unix socket refuses more connections at
+        /// once, and Postfix defers that mail. So this is the kernel's maximum
+        /// (net.core.somaxconn), as hundreds may arrive at the same moment.
         package var backlog: Int32
-        /// The users of this machine who may connect, besides root and the user of this process; nil for everyone.
+        /// The users of this machine who may connect, in addition to root and the user of this
+        /// process; nil for everyone.
         package var peers: Set<uid_t>?
 
         package init(
@@ -85,15 +88,16 @@ package final class MilterServer: Sendable {
         do {
             try prepare()
         } catch {
-            // Nothing runs yet, so another attempt may succeed.
+            // No thread runs yet, so another attempt may succeed.
             process.with { $0.installation = nil }
             throw error
         }
         installation.log(.listening(configuration.socket.description))
     }
 
-    /// Sets for the whole process how the memory of sessions is freed. `start` does this too; called before other threads
-    /// begin, it also limits the heap that each of them would get otherwise.
+    /// Sets for the whole process how the memory of sessions is freed. `start` does this too. If
+    /// called before other threads begin, it also limits the heap that each of them would otherwise
+    /// get.
     package static func returnMemory() { postern_return_memory() }
 
     /// A user of this machine by name or number; nil if there is none.
@@ -149,9 +153,11 @@ package final class MilterServer: Sendable {
     /// Current messages between MAIL and their end.
     package var openMessages: Int { process.with { $0.openMessages } }
 
-    /// Stops gracefully and returns when everything has ended: refuses new connections and messages (the client gets `421` or
-    /// what `milter_default_action` says, and keeps its mail), waits at most `deadline` for the open messages, then ends.
-    /// - Returns: how many messages were cut off at the deadline; their clients keep them too.
+    /// Stops gracefully and returns when everything has ended. Refuses new connections and
+    /// messages; the client gets `421`, or the answer of `milter_default_action`, and keeps its
+    /// mail. Waits at most `deadline` for the open messages, then ends.
+    /// - Returns: the number of messages that were interrupted at the deadline; their clients keep
+    ///   them too.
     @discardableResult
     package func stop(finishingWithin deadline: Duration) -> Int {
         let running = process.with { state in
@@ -170,8 +176,9 @@ package final class MilterServer: Sendable {
         return cutOff
     }
 
-    /// Makes smfi_main return. smfi_stop sets a flag and then waits for a mutex that the listener holds while it waits, up to 5
-    /// s, for a connection, so connections are opened until smfi_main has returned.
+    /// Makes smfi_main return. smfi_stop sets a flag and then waits for a mutex, which the listener
+    /// holds while it waits up to 5 s for a connection. So connections are opened until smfi_main
+    /// has returned.
     private func endMain() {
         guard SystemThread.detach({ smfi_stop() }) == 0 else { return }
         for _ in 0..<120 {
@@ -214,7 +221,8 @@ private final class Starter: Sendable {
 /// Runs on the smfi_main thread: claims the socket, then serves until libmilter ends.
 private func serve(_ starter: Starter) {
     do {
-        // The mode of the socket depends on the umask, which must not change for the rest of the process.
+        // The mode of the socket depends on the umask, which must not change for the rest of the
+        // process.
         guard postern_own_umask() == 0 else { throw MilterServerError.socketFailed("unshare", errno) }
         try starter.socket.claim()
     } catch let error as MilterServerError {

@@ -1,9 +1,9 @@
-// The socket through which the MTA reaches the filter, and its permissions.
+// The socket on which the filter accepts the MTA's connections, and its permissions.
 
 import CMilter
 import Glibc
 
-/// Where a filter listens.
+/// The address at which a filter listens.
 package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
     /// A unix socket. `mode`: permission bits, which must allow the MTA's user to read and write. `group`: name of the owning
     /// group, or nil to keep the process's own.
@@ -11,8 +11,9 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
     /// A TCP port. `host`: an IPv4 or IPv6 address, or a name.
     case tcp(host: String, port: UInt16)
 
-    /// Reads `unix:/path`, `local:/path`, `/path`, and TCP as Postfix (`inet:host:port`) or libmilter (`inet:port@host`,
-    /// `inet6:port@host`) writes it. Nil for anything else.
+    /// Reads `unix:/path`, `local:/path`, `/path`, and TCP in the form of Postfix
+    /// (`inet:host:port`) or of libmilter (`inet:port@host`, `inet6:port@host`). Nil for anything
+    /// else.
     package init?(_ text: String) {
         let (kind, rest): (Substring, Substring)
         if text.hasPrefix("/") {
@@ -59,8 +60,9 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Claims the socket for this process: refuses one that answers, removes one that no process serves, listens, and sets mode
-    /// and group. Must run on a thread with a separate umask.
+    /// Claims the socket for this process. Refuses one that answers, and removes one that no
+    /// process serves. Then listens, and sets mode and group. Must run on a thread with a separate
+    /// umask.
     func claim() throws(MilterServerError) {
         guard case .unix(let path, let mode, let group) = self else {
             if isAlive() { throw .socketInUse(description) }
@@ -68,7 +70,8 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
         }
         guard path.utf8.count < MemoryLayout.size(ofValue: sockaddr_un().sun_path) else { throw .pathTooLong(path) }
         let groupID = try group.map { name throws(MilterServerError) in try Self.groupID(name) }
-        // Two instances that start at the same time must not both find the old socket dead, so its directory is locked.
+        // Two instances that start at the same time must not both find the old socket unused, so
+        // its directory is locked.
         let directory = path.lastIndex(of: "/").map { $0 == path.startIndex ? "/" : String(path[..<$0]) } ?? "."
         let lock = Glibc.open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard lock >= 0 else { throw .socketFailed("cannot open the directory \(directory)", errno) }
@@ -80,7 +83,7 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
             if isAlive() { throw .socketInUse(description) }
             guard unlink(path) == 0 else { throw .socketFailed("cannot remove the stale socket \(path)", errno) }
         }
-        // No one may connect before mode and group are right.
+        // No process may connect before mode and group are right.
         let mask = umask(0o177)
         defer { umask(mask) }
         try open()
@@ -112,14 +115,15 @@ package enum MilterSocket: Sendable, Hashable, CustomStringConvertible {
         return entry.gr_gid
     }
 
-    /// Whether a process answers there.
+    /// Whether a process answers at this socket.
     private func isAlive() -> Bool {
         guard let descriptor = connected() else { return false }
         if descriptor >= 0 { close(descriptor) }
         return true
     }
 
-    /// A connection to the process that answers there; -1 if one does but has no room for it now; nil if none does.
+    /// A connection to the process that answers there; -1 if its queue is full; nil if no process
+    /// answers.
     func connected() -> Int32? {
         switch self {
         case .unix(let path, _, _):

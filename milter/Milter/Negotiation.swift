@@ -1,4 +1,4 @@
-// The negotiation: what an MTA must offer, and which MTA is refused.
+// The negotiation: the required offer of an MTA, and the refusal of an MTA without it.
 
 import CMilter
 
@@ -23,7 +23,7 @@ struct Negotiation: Equatable {
         protocolSteps = steps
     }
 
-    /// Why an MTA with this offer cannot be served; nil if it can.
+    /// The reason why an MTA with this offer cannot be served; nil if it can.
     func refusal(offeredActions: UInt, offeredSteps: UInt) -> String? {
         let missing = Self.actionFlags.filter { actions & UInt($0.1) & ~offeredActions != 0 }.map(\.2)
         if !missing.isEmpty { return "the MTA does not allow the milter to \(missing.joined(separator: ", "))" }

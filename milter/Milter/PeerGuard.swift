@@ -1,16 +1,17 @@
-// Checks the peer of each connection to the filter's socket: only Postfix, root and we may connect, and no other user of this
-// machine. libmilter accepts connections by itself and exposes no descriptor, so they are found among those of the process.
+// Checks the peer of each connection to the filter's socket. On this machine only Postfix, root and
+// this process's user may connect. libmilter accepts connections by itself and exposes no
+// descriptor, so PeerGuard searches all descriptors of the process for connections.
 
-import CMilter  // Declares SOCK_RAW and SOCK_CLOEXEC in release builds, where Glibc alone does not.
+import CMilter  // Declares SOCK_RAW and SOCK_CLOEXEC in release builds; Glibc alone does not.
 import Glibc
 import Synchronization
 
-/// Ends connections of other users: a program that acts as Postfix can name any client, and learns from the answer where mail
-/// goes. Thread-safe.
+/// Ends connections of other users. A program that acts as Postfix can name any client, and learn
+/// from the answer where mail goes. Thread-safe.
 final class PeerGuard: Sendable {
     private let socket: MilterSocket
     private let allowed: Set<uid_t>
-    /// Connections checked before, by the inode of our end.
+    /// Connections that were already checked, by the inode of our end.
     private let known = Mutex<Set<UInt>>([])
 
     /// - Parameter allowed: the users who may connect.
@@ -19,10 +20,11 @@ final class PeerGuard: Sendable {
         self.allowed = allowed
     }
 
-    /// Ends every connection of a user who is not allowed. Called in each negotiation, before any other data is exchanged. If
-    /// the kernel does not report the user (the other end is on another machine or in another network name space), the
-    /// connection is allowed, since its address is.
-    /// - Returns: the users whose connections were ended.
+    /// Ends every connection of a user who is not allowed. Called in each negotiation, before any
+    /// other data is exchanged. The kernel does not report the user if the other end is on another
+    /// machine or in another network name space. The connection is then allowed, since its address
+    /// is.
+    /// - Returns: the users of the ended connections.
     func endOtherPeers() -> [uid_t] {
         let before = known.withLock { $0 }
         var seen: Set<UInt> = []
@@ -37,7 +39,8 @@ final class PeerGuard: Sendable {
             }
             guard isConnection(descriptor) else { continue }
             if let user = user(at: descriptor), !allowed.contains(user) {
-                // Another thread may have closed it meanwhile, and the number may have been reused.
+                // Another thread may have closed it in the time between, and the number may have
+                // been reused.
                 guard fstat(descriptor, &status) == 0, UInt(status.st_ino) == inode else { continue }
                 shutdown(descriptor, Int32(SHUT_RDWR))
                 others.append(user)
@@ -45,7 +48,7 @@ final class PeerGuard: Sendable {
                 seen.insert(inode)
             }
         }
-        // A connection that another thread has checked meanwhile is checked again.
+        // A connection that another thread checked at the same time is checked again.
         known.withLock { $0 = seen }
         return others
     }
@@ -87,7 +90,7 @@ final class PeerGuard: Sendable {
     }
 }
 
-/// A socket address, as far as needed here.
+/// A socket address, with only the data needed here.
 struct Address {
     let family: sa_family_t
     /// Of a unix socket; empty for one without a name.
@@ -115,7 +118,8 @@ struct Address {
     }
 }
 
-/// Queries the kernel about other sockets of this machine (sock_diag(7)): one socket each, however many there are.
+/// Queries the kernel about other sockets of this machine (sock_diag(7)): one socket per query, so
+/// the cost does not depend on their number.
 package enum SocketDiagnosis {
     private static let netlinkSocketDiagnosis: Int32 = 4  // NETLINK_SOCK_DIAG
     private static let byFamily: UInt16 = 20  // SOCK_DIAG_BY_FAMILY
@@ -123,12 +127,13 @@ package enum SocketDiagnosis {
     private static let userOffset = 80
     /// The offset of idiag_state, and TCP_ESTABLISHED.
     private static let (stateOffset, established) = (17, UInt8(1))
-    /// The result for a socket that its process has already closed: the kernel then reports 0, which is not its user.
+    /// The result for a socket that its process has already closed. The kernel then reports 0,
+    /// which is not its user.
     package static let gone = uid_t.max
 
-    /// The user at the other end of a TCP connection; nil if that is not on this machine and in this network name space, or the
-    /// kernel does not report it. A socket that its process has not accepted yet counts as root's, so call this once the other
-    /// end has sent something.
+    /// The user at the other end of a TCP connection. Nil if that end is not on this machine and in
+    /// this network name space, or if the kernel does not report it. A socket that its process has
+    /// not accepted yet counts as root's, so call this after the other end has sent data.
     package static func user(atOtherEndOf descriptor: Int32) -> uid_t? {
         guard let own = Address(of: descriptor, getsockname), let other = Address(of: descriptor, getpeername) else { return nil }
         return user(of: other, connectedTo: own)
@@ -144,14 +149,14 @@ package enum SocketDiagnosis {
         return octets.count == 4 ? octets[0] == 127 : octets.last == 1 && octets.dropLast().allSatisfy { $0 == 0 }
     }
 
-    /// The user of a TCP socket by its address and its peer's; nil if it is not on this machine, or the kernel does not report
-    /// it.
+    /// The user of a TCP socket by its address and its peer's. Nil if it is not on this machine, or
+    /// if the kernel does not report it.
     static func user(of address: Address, connectedTo other: Address) -> uid_t? {
         guard address.octets.count == other.octets.count, !address.octets.isEmpty else { return nil }
         let descriptor = Glibc.socket(AF_NETLINK, Int32(SOCK_RAW.rawValue | SOCK_CLOEXEC.rawValue), netlinkSocketDiagnosis)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        // The kernel answers at once; still, nothing here may wait forever.
+        // The kernel answers at once, but nothing here may wait forever.
         var limit = timeval(tv_sec: 1, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
         let question = question(address, other)
@@ -176,7 +181,7 @@ package enum SocketDiagnosis {
         add(UInt32(1))
         add(UInt32(0))
         octets += [UInt8(truncatingIfNeeded: address.family), 6, 0, 0]  // IPPROTO_TCP
-        add(UInt32.max)  // in whatever state
+        add(UInt32.max)  // in any state
         add(address.port.bigEndian)
         add(other.port.bigEndian)
         for side in [address, other] { octets += side.octets + Array(repeating: 0, count: 16 - side.octets.count) }

@@ -8,11 +8,12 @@ package enum MilterDiagnostic: Sendable, Hashable, CustomStringConvertible {
     case listening(String)
     /// An MTA was refused in the negotiation.
     case refusedMTA(reason: String)
-    /// Connections of these local users to the socket were ended: they are not Postfix.
+    /// Connections of these local users to the socket were ended, as they are not Postfix.
     case otherPeersAtSocket([UInt32])
     /// `endOfMessage` threw; the client got `451 4.3.0`. `queueID` is the MTA's name for the message.
     case messageFailed(queueID: String?, error: String)
-    /// The server has stopped; this many messages were still open at the deadline and were cut off (the client keeps them).
+    /// The server has stopped. This many messages were still open at the deadline and were
+    /// interrupted; the client keeps them.
     case stopped(cutOff: Int)
 
     package var description: String {
@@ -36,17 +37,17 @@ struct FilterInstallation: Sendable {
     var peers: PeerGuard?
 }
 
-/// libmilter's global state, mirrored.
+/// A copy of libmilter's global state.
 struct ProcessState: Sendable {
     var installation: FilterInstallation?
     var sessions = 0
     var openMessages = 0
     /// No new message is accepted.
     var draining = false
-    /// Result of smfi_main, once it has returned.
+    /// Result of smfi_main, after it has returned.
     var finished: Int32?
     var waiters: [CheckedContinuation<Void, Never>] = []
 }
 
-/// libmilter serves one filter per process, once: it cannot be started again.
+/// libmilter serves one filter per process, once; it cannot be started again.
 let process = Monitor(ProcessState())

@@ -1,17 +1,19 @@
-// Typed SMTP replies: temporary and permanent failures are different types, and neither can hold text that breaks the dialogue.
+// Typed SMTP replies. Temporary and permanent failures are different types, and neither can contain
+// text that breaks the dialogue.
 
-/// Why a text cannot be an SMTP reply.
+/// The reason why a text cannot be an SMTP reply.
 package enum SMTPReplyError: Error, Hashable, CustomStringConvertible {
-    /// The code does not match the kind of failure: 400–499 for a temporary, 500–599 for a permanent one.
+    /// The code does not match the kind of failure: 400–499 for a temporary failure, 500–599 for a
+    /// permanent one.
     case code(Int)
     /// The enhanced status code is not `class.subject.detail` (RFC 3463 section 2), or its class differs from the code's.
     case enhancedStatus(String)
-    /// No line at all, or more than `SMTPReplyLimit.lines`.
+    /// No line, or more than `SMTPReplyLimit.lines`.
     case lineCount(Int)
     /// A line is longer than `SMTPReplyLimit.lineLength` octets.
     case lineLength(Int)
-    /// An octet that is not HT or printable ASCII (RFC 5321 section 4.2), or a `%`, which libmilter and MTAs interpret as a
-    /// format.
+    /// An octet that is not HT or printable ASCII (RFC 5321 section 4.2), or a `%`, which libmilter
+    /// and MTAs interpret as a format.
     case octet(UInt8)
 
     package var description: String {
@@ -26,7 +28,8 @@ package enum SMTPReplyError: Error, Hashable, CustomStringConvertible {
     }
 }
 
-/// The limits of libmilter for a reply; beyond them, throwing initializers throw, and repairing ones truncate.
+/// The limits of libmilter for a reply. Beyond them, throwing initializers throw, and repairing
+/// ones truncate.
 package enum SMTPReplyLimit {
     /// libmilter/smfi.c, MAXREPLIES.
     package static let lines = 32
@@ -69,15 +72,15 @@ package struct SMTPFailure<Kind: SMTPFailureKind>: Sendable, Hashable, CustomStr
     /// `code enhanced first-line / second line`, for logs and diffs.
     package var description: String { "\(code) \(enhancedStatus) \(lines.joined(separator: " / "))" }
 
-    /// Takes a reply whose parts should be valid; throws if they are not.
+    /// Makes a reply from parts that should be valid; throws if they are not.
     package init(code: Int, enhancedStatus: String, lines: [String]) throws(SMTPReplyError) {
         try ReplyRules.check(code: code, class: Kind.digit, enhancedStatus: enhancedStatus, lines: lines)
         (self.code, self.enhancedStatus, self.lines) = (code, enhancedStatus, lines)
     }
 
-    /// Never fails, for text with parts from outside: a code of another class becomes 451 or 554, an enhanced code that is not
-    /// of the class becomes 4.0.0 or 5.0.0, line ends split lines, any other octet that is not allowed becomes `?`, and text
-    /// that is too long is truncated.
+    /// Never fails; for text with parts from outside. A code of another class becomes 451 or 554.
+    /// An enhanced code of another class becomes 4.0.0 or 5.0.0. Line ends split lines. Any other
+    /// octet that is not allowed becomes `?`. Text that is too long is truncated.
     package init(repairing code: Int, _ enhancedStatus: String, _ text: String) {
         self.code = code / 100 == Kind.digit ? code : Kind.standardCode
         self.enhancedStatus =

@@ -1,19 +1,19 @@
-// One live session: libmilter's private pointer refers to it, from connect to close.
+// One live session. libmilter's private pointer refers to it, from connect to close.
 
 import CMilter
 
-/// Holds a session and its state: whether an abort must still be reported, whether a message counts as open, and whether it
-/// must be refused.
+/// Holds a session and its state: whether an abort must still be reported, whether a message counts
+/// as open, and whether it must be refused.
 final class SessionBox {
     let session: any MilterSession
     let installation: FilterInstallation
     let macros = ContextMacros()
     private let actions: LibmilterActions
-    /// A message has begun, and its end was not reported to the session yet.
+    /// A message has begun, and its end was not yet reported to the session.
     private var abortOwed = false
     /// The message counts in `ProcessState.openMessages`.
     private var counted = false
-    /// The message came while the server was draining.
+    /// The message came while the server was stopping.
     private var refusing = false
 
     init(connection: MilterConnection, installation: FilterInstallation) {
@@ -58,7 +58,7 @@ final class SessionBox {
         return reply.status(in: context)
     }
 
-    /// Ends the message: the session decides and modifies.
+    /// Ends the message. The session decides and modifies.
     func endOfMessage(_ context: OpaquePointer) -> sfsistat {
         if !abortOwed && !refusing { begin() }
         defer {
@@ -118,7 +118,7 @@ extension MilterReply {
         case .continue, .skip: return SMFIS_CONTINUE
         case .accept: return SMFIS_ACCEPT
         case .discard: return SMFIS_DISCARD
-        // If libmilter does not accept the text, it sends its own; the class of the reply stays.
+        // If libmilter does not accept the text, it sends its own. The class of the reply stays.
         case .reject(let failure):
             failure.set(in: context)
             return SMFIS_REJECT
@@ -131,7 +131,8 @@ extension MilterReply {
 
 extension SMTPFailure {
     fileprivate func set(in context: OpaquePointer) {
-        // All lines are in one buffer, each ended by NUL; the pointers are made once the buffer no longer moves.
+        // All lines are in one buffer, each ended by NUL. The pointers are made after the buffer
+        // has reached its final place.
         var buffer = [CChar]()
         var offsets = [Int]()
         for line in lines {

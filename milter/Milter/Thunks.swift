@@ -1,5 +1,6 @@
-// libmilter's callbacks: global functions that find the session and make one method call. None throws, none traps. They must
-// stay nonisolated and outside main.swift: libmilter calls them on its own threads.
+// libmilter's callbacks: global functions that find the session and make one method call. They
+// never throw and never trap. They must stay nonisolated and outside main.swift, as libmilter calls
+// them on its own threads.
 
 import CMilter
 import Glibc
@@ -9,7 +10,8 @@ private func box(of context: OpaquePointer) -> SessionBox? {
     return Unmanaged<SessionBox>.fromOpaque(pointer).takeUnretainedValue()
 }
 
-/// A callback without a session cannot happen after connect; if it did, the mail would stay with the client.
+/// After connect, a callback always has a session. If it had none, the mail would stay with the
+/// client.
 private func withBox(_ context: OpaquePointer?, _ body: (OpaquePointer, SessionBox) -> sfsistat) -> sfsistat {
     guard let context, let box = box(of: context) else { return SMFIS_TEMPFAIL }
     return body(context, box)

@@ -1,4 +1,4 @@
-// The MTA's side of the dialogue: sends what was negotiated, and handles answers as Postfix does.
+// The MTA's side of the dialogue: sends the negotiated events, and handles answers as Postfix does.
 
 import Milter
 
@@ -15,9 +15,10 @@ package struct MessageOutcome: Sendable {
     package internal(set) var answers: [Response] = []
     /// The recipients that were accepted, with brackets.
     package internal(set) var recipients: [String] = []
-    /// The client's final result: the answer that decided. `continue` or `accept`: the message was accepted.
+    /// The client's final result: the answer that decided. `continue` or `accept` means that the
+    /// message was accepted.
     package internal(set) var final: MilterReply = .continue
-    /// All requested modifications, whether or not the message was then accepted.
+    /// All requested modifications, even if the message was then not accepted.
     package internal(set) var modifications: [RecordedModification] = []
     package internal(set) var progressCount = 0
     /// The error that `endOfMessage` threw.
@@ -62,7 +63,7 @@ package struct ConnectionOutcome: Sendable {
 package struct InMemoryMTA {
     private let needs: MilterNeeds
     private let session: any MilterSession
-    /// What the filter answered so far.
+    /// The filter's answers so far.
     package private(set) var outcome = ConnectionOutcome()
     private var macros: [String: String]
     /// The connection was refused, or accepted without filtering.
@@ -87,7 +88,7 @@ package struct InMemoryMTA {
         }
     }
 
-    /// Plays one step; a step at the wrong time is left out.
+    /// Plays one step. A step at the wrong time is ignored.
     package mutating func play(_ step: MilterTransaction.Step) {
         guard !silent else { return }
         switch step {
@@ -116,7 +117,7 @@ package struct InMemoryMTA {
         return outcome
     }
 
-    /// Valid only during the call that it is made for.
+    /// Valid only during the call for which it is made.
     private func withMacros<Result>(_ body: (TableMacros) -> Result) -> Result {
         let table = TableMacros(macros)
         defer { table.table = nil }
@@ -162,7 +163,7 @@ package struct InMemoryMTA {
         }
     }
 
-    /// Records an answer to anything but a recipient.
+    /// Records an answer to any event except a recipient.
     private mutating func note(_ stage: String, _ reply: MilterReply, _ event: MilterEvents) {
         guard needs.answers.contains(event) else { return }
         change { $0.answers.append(.init(stage: stage, reply: reply)) }
@@ -174,7 +175,7 @@ package struct InMemoryMTA {
         change { $0.final = reply }
     }
 
-    /// DATA comes before the first field or the final dot, if there is a recipient at all.
+    /// DATA comes before the first field or the final dot, if there is a recipient.
     private mutating func data() -> Bool {
         guard inMessage, !outcome.message.recipients.isEmpty else { return false }
         if !sentData && !decided && needs.events.contains(.data) {
@@ -222,7 +223,8 @@ package struct InMemoryMTA {
         endOfHeaders()
         macros.merge(added) { $1 }
         if decided {
-            // Refused, accepted or dropped before its end: the filter receives no more of it.
+            // It was refused, accepted or dropped before its end, so the filter receives no more of
+            // it.
             let taken = outcome.message.final == .accept
             change { $0.completed = taken }
             return abort(unlessTaken: taken)

@@ -22,10 +22,10 @@ package struct MessageState: Sendable, Hashable {
     package var mailFrom: String
     /// Recipients with brackets, in order.
     package var recipients: [String]
-    /// The fields that a filter sees: all but the MTA's own Received.
+    /// The fields that a filter sees: all except the MTA's own Received.
     package var fields: [Field]
     package var body: [UInt8]
-    /// How many of `fields` are above the MTA's own Received, because they were inserted there.
+    /// The number of `fields` above the MTA's own Received, because they were inserted there.
     package private(set) var aboveReceived = 0
 
     package init(mailFrom: String, recipients: [String], fields: [Field], body: [UInt8]) {
@@ -79,8 +79,9 @@ package struct MessageState: Sendable, Hashable {
         }
     }
 
-    /// The index counts the present fields of that name: earlier changes count, so that deleting the first of three makes the
-    /// second the first, and an inserted field is counted at its position.
+    /// The index counts the present fields of that name, so earlier changes count. After deletion
+    /// of the first of three, the second is the first; an inserted field is counted at its
+    /// position.
     private mutating func change(_ name: String, _ index: Int, _ value: [UInt8]?) {
         let positions = fields.indices.filter { fields[$0].name.lowercased() == name.lowercased() }
         guard index >= 1, index <= positions.count else {

@@ -24,7 +24,7 @@ package final class MilterClient {
     private struct Broken: Error {}
 
     private let descriptor: Int32
-    /// Events that the filter does not want, or does not answer to (SMFIP_…).
+    /// Events that the filter does not want, or does not answer (SMFIP_…).
     private var protocolBits: UInt32 = 0
 
     /// Nil if no filter listens at the socket, or the filter cannot negotiate.
@@ -54,7 +54,7 @@ package final class MilterClient {
 
     // MARK: A message
 
-    /// Passes on a message from 127.0.0.1.
+    /// Passes a message from 127.0.0.1 to the filter.
     /// - Parameters:
     ///   - fields: names and values, without the space after the colon.
     ///   - queueID: value of the macro `i`.
@@ -82,7 +82,7 @@ package final class MilterClient {
         steps += message.recipients.map { ("R", 0x08, 0x8000, Self.text($0)) }
         steps.append(("T", 0x200, 0x10000, []))
         steps += message.fields.map { field in
-            // Without SMFIP_HDR_LEADSPC, the space belongs to neither name nor value.
+            // Without SMFIP_HDR_LEADSPC, the space belongs neither to the name nor to the value.
             let value = protocolBits & 0x10_0000 != 0 ? field.value : Array(field.value.dropFirst())
             return ("L", 0x20, 0x80, Self.text(field.name) + value + [0])
         }

@@ -1,4 +1,4 @@
-// A fluent description of one SMTP connection, run against a handler without any socket.
+// A fluent description of one SMTP connection, run against a handler without a socket.
 
 import Milter
 
@@ -55,7 +55,7 @@ package struct MilterTransaction: Sendable {
     /// A command that the MTA does not know.
     package func unknown(_ command: String) -> MilterTransaction { adding(.unknown(command)) }
 
-    /// A field whose value is `value` after one space.
+    /// A field with one space and `value` after its colon.
     package func header(_ name: String, _ value: String) -> MilterTransaction {
         adding(.header(Array(name.utf8), Array(" \(value)".utf8)))
     }

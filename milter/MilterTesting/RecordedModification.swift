@@ -11,7 +11,7 @@ package enum RecordedModification: Sendable, Hashable {
     case changeFrom(path: String, arguments: String?)
     case addRecipient(path: String, arguments: String?)
     case deleteRecipient(path: String)
-    /// The whole new body, whatever its number of chunks.
+    /// The whole new body, in any number of chunks.
     case replaceBody([UInt8])
 }
 
@@ -67,7 +67,8 @@ extension RecordedModification: CustomStringConvertible {
         }
     }
 
-    /// What is missing from `actual` (lines with `-`) and what is extra (`+`), in order; nil if the lists are equal.
+    /// The difference, in order: lines with `-` are missing from `actual`, lines with `+` are
+    /// extra. Nil if the lists are equal.
     package static func difference(expected: [RecordedModification], actual: [RecordedModification]) -> String? {
         if expected == actual { return nil }
         // The longest common subsequence, by the standard algorithm; lists are short.

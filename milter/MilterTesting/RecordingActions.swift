@@ -18,7 +18,8 @@ final class RecordingActions: MilterActions {
     var open = true
     private(set) var modifications = [RecordedModification]()
     private(set) var progressCount = 0
-    /// Position of the last replaced body, which may grow; a filter may make other changes between two chunks.
+    /// Position of the last replaced body, which may grow. A filter may make other changes between
+    /// two chunks.
     private var bodyPosition: Int?
 
     init(allowed: MilterActionKinds, macros: TableMacros) {

@@ -1,26 +1,28 @@
-// The protocol through which copies of a message go back to Postfix (fan-out). The server provides the implementation.
+// The protocol that returns copies of a message to Postfix (fan-out). The server provides the
+// implementation.
 
 import RelayCore
 
 /// Opens connections for copies. Calls block.
 package protocol CopyCarrier: Sendable {
-    /// A connection that stands for the client; nil if copies cannot be handed over now.
-    /// - Parameter login: identifies copies as ours when they come back; called again for each connection.
+    /// A connection for the client's mail; nil if copies cannot be handed over now.
+    /// - Parameter login: identifies copies as ours when they return; called again for each
+    ///   connection.
     func open(for client: CopyClient, login: @escaping () -> String) -> (any CopySession)?
 }
 
-/// The client whose message is copied.
+/// The client that sent the original of a copied message.
 package struct CopyClient: Sendable, Hashable {
     /// Nil if the client has none.
     package let address: String?
-    /// Postfix's name for it: `unknown`, or in brackets, if it has no name.
+    /// Postfix's name for it; if it has no name, `unknown`, or its address in brackets.
     package let hostName: String
     package let helo: String
 }
 
 /// A connection for the copies of one message. For one thread at a time.
 package protocol CopySession: AnyObject {
-    /// Hands over one copy; returns once it was answered.
+    /// Hands over one copy. Returns when Postfix has answered.
     /// - Parameters:
     ///   - parameters: of MAIL.
     ///   - paths: forward-paths with their angle brackets.
@@ -30,9 +32,10 @@ package protocol CopySession: AnyObject {
 
 package enum CopyOutcome: Sendable, Hashable {
     /// Postfix has accepted it.
-    /// - Parameter queueID: under which it keeps the copy; nil if its reply does not say.
+    /// - Parameter queueID: Postfix's id of the copy; nil if its reply does not contain one.
     case taken(queueID: String?)
     case refused(SMTPReply)
-    /// The copy was not refused, but as far as is known it was not accepted either. For the log; holds no address.
+    /// The copy was not refused, but it is not known to be accepted either. For the log; contains
+    /// no address.
     case failed(String)
 }

@@ -10,7 +10,8 @@ package final class MilterTurn: RewritingTurn, @unchecked Sendable {
     private let whileWaiting: () -> Void
 
     /// - Parameters:
-    ///   - interval: far below Postfix's timeout for its filter (milter_content_timeout, 300 s).
+    ///   - interval: much shorter than Postfix's timeout for its filter (milter_content_timeout,
+    ///     300 s).
     ///   - whileWaiting: called after each interval, so that Postfix does not time out.
     package init(interval: Duration = .seconds(10), whileWaiting: @escaping () -> Void) {
         self.interval = interval

@@ -1,11 +1,13 @@
-// Queue ids of recent messages: a message that comes again under the same id passes this filter twice within one cleanup.
+// Queue ids of recent messages. A message that comes again under the same id passes this filter
+// twice within one cleanup.
 
 import Synchronization
 
-/// Thread-safe. A queue id is unique only in one Postfix; with several on one filter, a collision only makes a reply more
-/// detailed.
+/// Thread-safe. A queue id is unique only within one Postfix. If several use one filter, a
+/// collision only makes a reply more detailed.
 final class RecentMessages: Sendable {
-    /// A second pass follows at once, with only concurrent messages in between; beyond this many the oldest half is dropped.
+    /// A second pass follows at once, with only concurrent messages in between. Beyond this number,
+    /// the oldest half is dropped.
     private static let capacity = 2_000
 
     private let state = Mutex<(older: Set<String>, newer: Set<String>)>(([], []))

@@ -1,4 +1,5 @@
-// The relay as a milter: takes events of the SMTP dialogue, returns replies and modifications. Makes no decisions itself.
+// The relay as a milter: receives events of the SMTP dialogue, returns replies and modifications.
+// Makes no decisions itself.
 
 import InternetMessage
 import Logging
@@ -9,7 +10,8 @@ import RelayCore
 
 /// Serves every connection of Postfix with one engine, which can be replaced while connections are open.
 package final class RelayMilterHandler: MilterHandler {
-    /// Returns the engine for the next transaction; a reload of the configuration takes effect there.
+    /// Returns the engine for the next transaction, so a reload of the configuration takes effect
+    /// there.
     let engine: @Sendable () -> RelayEngine
     /// Seconds since 1970.
     let now: @Sendable () -> Int64
@@ -23,8 +25,8 @@ package final class RelayMilterHandler: MilterHandler {
     let usedLogins = UsedCopyLogins()
 
     /// - Parameters:
-    ///   - carrier: hands copies over; nil if a transaction carries only one account.
-    ///   - refused: called with refused forwards whose author is registered. Must not block.
+    ///   - carrier: hands over copies; nil if a transaction may have only one account.
+    ///   - refused: called with each refused forward that has a registered author. Must not block.
     ///   - forwarded: called with each message that is forwarded. Must not block.
     package init(
         engine: @escaping @Sendable () -> RelayEngine, now: @escaping @Sendable () -> Int64, logger: Logger,
@@ -42,7 +44,7 @@ package final class RelayMilterHandler: MilterHandler {
         self.forwarded = forwarded
     }
 
-    /// Only RCPT is answered before the end of data: every other answer would cost a round trip.
+    /// Only RCPT is answered before the end of data, as every other answer would cost a round trip.
     package var needs: MilterNeeds {
         MilterNeeds(
             events: [.helo, .mail, .recipient, .header, .endOfHeaders, .body], answers: [.recipient],
@@ -58,7 +60,7 @@ package final class RelayMilterHandler: MilterHandler {
     }
 }
 
-/// How long Postfix waits for each answer, looked up once.
+/// How long Postfix waits for each answer. The histograms are looked up only once.
 struct MilterHistograms: Sendable {
     let recipient, header, body, message: Histogram
 

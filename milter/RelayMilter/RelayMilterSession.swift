@@ -1,4 +1,4 @@
-// One SMTP connection of Postfix, turned into relay transactions.
+// One SMTP connection of Postfix, converted to relay transactions.
 
 import InternetMessage
 import Logging
@@ -15,24 +15,25 @@ final class RelayMilterSession: MilterSession {
 
     /// The connection for copies of the message, once a second account is among its recipients.
     private var copies: (any CopySession)?
-    /// BODY and SMTPUTF8 of MAIL, which a copy needs too.
+    /// BODY and SMTPUTF8 of MAIL, which a copy also needs.
     private var mailParameters: [String] = []
     private var helo = ""
     private var transaction: RelayTransaction?
     /// The engine of the transaction.
     private var currentEngine: RelayEngine?
-    /// Whether a message at the smtpd for copies is ours; nil if it came elsewhere, or was not checked yet.
+    /// Whether a message at the smtpd for copies is ours; nil if it came elsewhere, or is not yet
+    /// checked.
     private var isOurCopy: Bool?
     /// The login that this session has used.
     private var copyLogin: String?
-    /// The refusal at the end of the header section or of a body chunk; sent at the end of data, as those events are not
-    /// answered.
+    /// The refusal at the end of the header section or of a body chunk. Sent at the end of data, as
+    /// those events are not answered.
     private var refusal: (refusal: Refusal, stage: String)?
     /// Identifies one message in the log and in Postern's replies to it.
     private var reference = ""
     /// The data to report about a transaction that `refusal` has ended.
     private var lost: (direction: TransactionDirection?, attribution: ForwardAttribution?) = (nil, nil)
-    /// Whom a transaction that `refusal` has ended was about.
+    /// The accounts of a transaction that `refusal` has ended.
     private var lostSubjects: LogSubjects?
     private var queueID = ""
 
@@ -41,10 +42,12 @@ final class RelayMilterSession: MilterSession {
         self.handler = handler
     }
 
-    /// Postfix's own bounces reach the filter without an SMTP dialogue, so a recipient cannot be refused permanently there.
+    /// Postfix's own bounces reach the filter without an SMTP dialogue, so it cannot refuse a
+    /// recipient of theirs permanently.
     private var isInternal: Bool { connection.daemonName == "internal" }
-    /// Whether the message was submitted on this host with sendmail(1). Its sender is known, so that Postfix returns what is
-    /// refused. Postfix takes no refusal at RCPT there: the message would come again each minute.
+    /// Whether the message was submitted on this host with sendmail(1). Its sender is known, so
+    /// Postfix returns refused mail to it. Postfix does not accept a refusal at RCPT there: the
+    /// message would come again each minute.
     private var isLocalMail = false
 
     func helo(_ name: String) -> MilterReply {
@@ -71,8 +74,8 @@ final class RelayMilterSession: MilterSession {
         return .continue
     }
 
-    /// Whether a message at the smtpd for copies comes from this installation: anyone on this machine can connect there and
-    /// name any client.
+    /// Whether a message at the smtpd for copies comes from this installation, as anyone on this
+    /// machine can connect there and name any client.
     private func isOurCopy(_ macros: any MilterMacros) -> Bool {
         if let isOurCopy { return isOurCopy }
         let isOurs = macros["{auth_authen}"].map(isOurLogin) ?? false
@@ -89,7 +92,7 @@ final class RelayMilterSession: MilterSession {
         return true
     }
 
-    /// If copies cannot be handed over, the second account gets its 452 as without fan-out.
+    /// If copies cannot be handed over, the second account gets 452, as without fan-out.
     private func openCopies() -> Bool {
         guard connection.daemonName != "internal", connection.daemonName != Self.fanOutName, let engine = currentEngine,
             let carrier = handler.carrier()
@@ -105,11 +108,12 @@ final class RelayMilterSession: MilterSession {
         return copies != nil
     }
 
-    /// The name of the smtpd for copies: copies are not copied again there.
+    /// The name of the smtpd for copies. Mail that arrives there is not copied again.
     package static let fanOutName = "fanout"
 
     func recipient(_ path: String, arguments: [String], macros: any MilterMacros) -> MilterReply {
-        // No MTA sends RCPT before MAIL or after DATA. If one did, a recipient could be accepted without a check.
+        // No MTA sends RCPT before MAIL or after DATA. If one did, a recipient could be accepted
+        // without a check.
         guard let transaction else {
             return reply(to: .notConfigured("RCPT outside of a transaction"), stage: "rcpt", macros: macros)
         }
@@ -158,7 +162,7 @@ final class RelayMilterSession: MilterSession {
         return .continue
     }
 
-    /// The message is lost for this transaction: its resources are freed for another.
+    /// This transaction will not get the message, so its resources are released for others.
     private func lose(_ transaction: RelayTransaction, _ error: Refusal, stage: String) {
         refusal = (error, stage)
         lost = (transaction.direction, transaction.forwardAttribution)
@@ -210,8 +214,8 @@ final class RelayMilterSession: MilterSession {
         return decision.outcome == .discard ? .discard : .accept
     }
 
-    /// Hands over every copy, after all are recorded. A refused copy does not stop the others; a failure of the connection or
-    /// the store does.
+    /// Records all copies, then hands over each. A refused copy does not stop the others; a failure
+    /// of the connection or the store does.
     /// - Returns: the answer to the message if Postfix did not accept every copy.
     private func handOver(_ all: [FanOutCopy], _ transaction: RelayTransaction, _ actions: any MilterActions) throws -> Refusal? {
         guard let copies, let original = transaction.original else { return .fanOutFailed("there is no connection for copies") }
@@ -225,7 +229,7 @@ final class RelayMilterSession: MilterSession {
             case .taken(let queueID):
                 handed += 1
                 handler.metrics.copies("handed_over").add()
-                // The line that leads from the message to its copy.
+                // This line connects the message with its copy.
                 handler.logger.info(
                     "copy", metadata: ["ref": "\(reference)", "queue": "\(self.queueID)", "copy": "\(queueID ?? "unknown")"])
                 do throws(Refusal) { try transaction.handedOver(copy) } catch { return error }
@@ -265,7 +269,7 @@ final class RelayMilterSession: MilterSession {
         }
     }
 
-    /// - Parameter path: the recipient that is refused, at RCPT.
+    /// - Parameter path: the refused recipient, at RCPT.
     private func reply(to refusal: Refusal, stage: String, path: String? = nil, macros: (any MilterMacros)?) -> MilterReply {
         let reply = refusal.reply
         let level: Logger.Level =
@@ -284,13 +288,14 @@ final class RelayMilterSession: MilterSession {
         return .temporaryFailure(TemporaryFailure(repairing: 451, "4.3.0", text))
     }
 
-    /// Whether the client is told to give up. Local mail comes again as it is, never with fewer recipients.
+    /// Whether the reply makes the client stop. Local mail always comes again unchanged, never with
+    /// fewer recipients.
     private func isPermanent(_ refusal: Refusal) -> Bool {
         if isLocalMail, refusal == .otherScope || refusal == .tooManyRecipients { return true }
         return !refusal.isTemporary && (!isInternal || isLocalMail)
     }
 
-    /// Updates the counters, and reports the reason to the team whose source it came from.
+    /// Updates the counters, and reports the reason to the team that owns the message's source.
     private func count(_ refusal: Refusal, stage: String) {
         handler.metrics.refusals(refusal.reason.code.rawValue).add()
         if refusal.reason.code == .leakIncident { handler.metrics.leakIncidents.add() }

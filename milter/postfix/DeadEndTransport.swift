@@ -1,17 +1,19 @@
-// Where a running Postfix would send mail for an address at a relay domain that was not rewritten.
+// Finds the transport by which a running Postfix would send mail for an address at a relay domain
+// that was not rewritten.
 
 import Foundation
 
 /// The transport of an address, as trivial-rewrite(8) finds it.
 package enum DeadEndTransport {
-    /// The port on 127.0.0.1 to which mail for this address is sent; nil if it goes anywhere else.
+    /// The port on 127.0.0.1 to which mail for this address is sent; nil if it is sent anywhere
+    /// else.
     /// - Parameter address: at a relay domain.
     package static func port(of address: String, in configuration: PostfixConfiguration) throws -> UInt16? {
         let transport = try lookUp(address, in: configuration) ?? configuration.expanded["virtual_transport"] ?? ""
         return port(transport)
     }
 
-    /// The port on 127.0.0.1 that a transport leads to; nil for any other place.
+    /// The port on 127.0.0.1 of a transport; nil for any other destination.
     static func port(_ transport: String) -> UInt16? {
         let prefix = "smtp:[127.0.0.1]:"
         return transport.hasPrefix(prefix) ? UInt16(transport.dropFirst(prefix.count)) : nil
@@ -29,7 +31,8 @@ package enum DeadEndTransport {
         let maps = PostfixList.items(configuration.expanded["transport_maps"] ?? "")
         for key in keys + ["*"] {
             for map in maps {
-                // postmap fails if it finds nothing, and also if it cannot read the table: the next table may answer.
+                // postmap fails if it finds nothing, and also if it cannot read the table. The next
+                // table may have an answer.
                 let found = (try? PostfixTool.run("postmap", ["-c", configuration.directory, "-q", key, map])) ?? ""
                 let text = found.trimmingCharacters(in: .whitespacesAndNewlines)
                 if !text.isEmpty { return text }
@@ -52,8 +55,9 @@ package enum PostfixQueue {
         let recipients: [Recipient]
     }
 
-    /// How many messages have a recipient at one of these domains (lower case): nothing is delivered there, so they wait until
-    /// they are returned. Those of `postern doctor`, which removes them itself, do not count.
+    /// The number of messages with a recipient at one of these domains (lower case). Nothing is
+    /// delivered there, so they wait until they are returned. Messages of `postern doctor`, which
+    /// removes them itself, do not count.
     package static func parked(at domains: [String], directory: String) throws -> Int {
         try entries(at: domains, directory: directory).count
     }
@@ -65,7 +69,7 @@ package enum PostfixQueue {
             let address = address.lowercased()
             return ends.contains(where: address.hasSuffix) && !address.hasPrefix("postern-doctor-")
         }
-        // The queue of a busy host is long: only entries that may count are parsed as JSON.
+        // The queue of a busy host is long, so only entries that may count are parsed as JSON.
         return try PostfixTool.run("postqueue", ["-c", directory, "-j"]).split(separator: "\n").compactMap { line in
             guard ends.contains(where: line.lowercased().contains),
                 let entry = try? JSONDecoder().decode(Entry.self, from: Data(line.utf8)),
@@ -75,8 +79,8 @@ package enum PostfixQueue {
         }
     }
 
-    /// Deletes the messages whose recipients are all among these; returns how many. A message without remaining recipients
-    /// waits for its bounce to be written: there the sender decides.
+    /// Deletes the messages whose recipients are all among these; returns their number. A message
+    /// without remaining recipients waits for its bounce to be written. Its sender then decides.
     /// - Parameter isOurs: called with addresses in lower case.
     package static func delete(where isOurs: (String) -> Bool, directory: String) throws -> Int {
         let list = try PostfixTool.run("postqueue", ["-c", directory, "-j"])

@@ -1,9 +1,9 @@
-// Where other servers bring their mail: a message that comes in there meets what theirs meets. Filters often leave out what
-// comes from loopback.
+// The addresses and ports on which this Postfix receives mail from other servers. A message sent
+// there gets the same treatment as theirs; filters often skip mail from loopback.
 
 import Foundation
 
-/// An address and port on which an smtpd for other servers' mail is reached.
+/// An address and port of an smtpd for other servers' mail.
 package struct IncomingDoor: Sendable, Hashable {
     package let host: String
     package let port: UInt16
@@ -12,13 +12,13 @@ package struct IncomingDoor: Sendable, Hashable {
 }
 
 extension PostfixConfiguration {
-    /// The doors for other servers' mail, those on loopback left out.
+    /// The addresses and ports for other servers' mail, without those on loopback.
     /// - Parameters:
     ///   - addresses: of this machine.
     ///   - fanOut, socket: as for `incomingServices`.
     package func incomingDoors(of addresses: [String], besides fanOut: String?, socket: String) -> [IncomingDoor] {
         let incoming = incomingServices(besides: fanOut, socket: socket)
-        // postscreen passes its clients on to a service without a port of its own.
+        // postscreen passes its clients to a service that has no port of its own.
         let screens = fields.compactMap { name, command -> String? in
             guard name.hasSuffix("/inet/command"), command.split(separator: " ").first == "postscreen" else { return nil }
             return String(name.dropLast("/command".count))
@@ -33,7 +33,7 @@ extension PostfixConfiguration {
             let name = colon.map { place[place.index(after: $0)...] } ?? place
             guard let port = name == "smtp" ? 25 : UInt16(name), port > 0 else { continue }
             let host = colon.map { place[..<$0].filter { !"[]".contains($0) } }.flatMap { $0.isEmpty ? nil : $0 }
-            // inet_interfaces is for services that name no address.
+            // inet_interfaces applies to services that name no address.
             for address in outer where host.map({ $0 == address }) ?? listens(on: address) {
                 doors.append(IncomingDoor(host: address, port: port))
             }

@@ -1,20 +1,22 @@
-// The values of settings with references followed: as they will be once the plan is applied, not as they are now.
+// The values of settings with references resolved, as they will be after the plan is applied, not
+// as they are now.
 
 /// Values of main.cf as written, with the changes of the plan.
 struct PlannedValues {
     /// As written, by name; includes parameters that Postfix does not know but the operator defined.
     private var written: [String: String]
-    /// Depth of references that is followed; Postfix itself stops at 100.
+    /// Maximum depth of references; Postfix itself stops at 100.
     private static let maximumDepth = 10
 
     init(_ written: [String: String]) { self.written = written }
 
     mutating func set(_ name: String, to value: String) { written[name] = value }
 
-    /// As written; empty where the parameter is not set.
+    /// As written; empty if the parameter is not set.
     subscript(name: String) -> String { written[name] ?? "" }
 
-    /// The items of a list with `$name`, `${name}` and `$(name)` followed. Conditional references (`${name?…}`) stay unchanged.
+    /// The items of a list with `$name`, `${name}` and `$(name)` resolved. Conditional references
+    /// (`${name?…}`) stay unchanged.
     func items(of name: String) -> [String] { items(in: self[name]) }
 
     /// The same for the text of a list.

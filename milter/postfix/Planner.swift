@@ -1,4 +1,4 @@
-// How each rule is applied to the operator's own value.
+// Applies each rule to the operator's own value.
 
 /// Builds a plan.
 struct Planner {
@@ -26,11 +26,11 @@ struct Planner {
         planned.set(name, to: new)
     }
 
-    /// The relay domains: alone, or besides virtual mailbox domains that the operator hosts.
+    /// The relay domains: alone, or in addition to virtual mailbox domains that the operator hosts.
     mutating func domains() {
         let settings = Dictionary(PostfixSettings.main(inputs).map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
         let domainsReason = settings["virtual_mailbox_domains"]?.reason ?? ""
-        // The default, $virtual_mailbox_maps, stands for the domains in those maps.
+        // The default, $virtual_mailbox_maps, means the domains in those maps.
         var items = PostfixList.items(raw("virtual_mailbox_domains"))
         let maps = PostfixList.items(raw("virtual_mailbox_maps"))
         if maps.isEmpty { items.removeAll { $0 == "$virtual_mailbox_maps" } }
@@ -42,7 +42,8 @@ struct Planner {
         if !missing.isEmpty || left != items {
             change("virtual_mailbox_domains", to: PostfixList.text(left + missing), domainsReason)
         }
-        // A line of the operator's for all mail, as of a smarthost, would go before virtual_transport.
+        // An operator's line for all mail, as for a smarthost, would take precedence over
+        // virtual_transport.
         let isRouted = inputs.relayDomains.contains { domain in
             configuration.routes[domain].map { DeadEndTransport.port($0) == nil } ?? false
         }
@@ -99,7 +100,7 @@ struct Planner {
             change(
                 name, to: PostfixList.text(ordered + missing),
                 ordered == kept
-                    ? setting.reason : "\(setting.reason), after all others: those behind it would write the inbox into answers")
+                    ? setting.reason : "\(setting.reason), after all others: milters after it would write the inbox into answers")
             if !missing.isEmpty, !kept.isEmpty { plan.notes.append("\(name) keeps \(PostfixList.text(kept)), before ours") }
         case .beginningWith(let items):
             let present = PostfixList.items(raw(name))
@@ -121,26 +122,27 @@ struct Planner {
         }
     }
 
-    /// How items of a list are compared: milters by their sockets, words without regard to case.
+    /// The form in which items of a list are compared: milters by their sockets, words without
+    /// regard to case.
     private func listed(_ item: String, in name: String) -> String {
         name.hasSuffix("_milters") ? PostfixList.milterSocket(item) : item.lowercased()
     }
 
-    /// A list without repetitions of our items, including those by reference: a message that passes Postern twice would be a
-    /// loop.
+    /// A list without repetitions of our items, including those by reference. A message that passes
+    /// Postern twice would count as a loop.
     private func withoutRepetition(_ present: [String], of ours: [String], in name: String) -> [String] {
         let isOurs = { (item: String) in ours.contains(listed(item, in: name)) }
         var seen = Set(present.filter { !isOurs($0) }.flatMap { planned.items(in: $0) }.map { listed($0, in: name) })
         return present.filter { !isOurs($0) || seen.insert(listed($0, in: name)).inserted }
     }
 
-    /// Milters with ours at the end. What another one behind it adds to an answer, such as `Authentication-Results`, names the
-    /// user's inbox.
+    /// Milters with ours at the end. A milter after it may add fields to an answer, such as
+    /// `Authentication-Results`, that name the user's inbox.
     private func lastOurs(_ items: [String], _ ours: [String], in name: String) -> [String] {
         items.filter { !ours.contains(listed($0, in: name)) } + items.filter { ours.contains(listed($0, in: name)) }
     }
 
-    /// The milters behind ours; empty if there are none, or ours is not among them.
+    /// The milters after ours; empty if there are none, or if ours is not among them.
     private func behindOurs(_ all: [String]) -> [String] {
         guard let last = all.lastIndex(where: { PostfixList.milterSocket($0) == inputs.socket }) else { return [] }
         return Array(all[(last + 1)...])
@@ -149,14 +151,15 @@ struct Planner {
     private func conflict(_ parameter: String, _ behind: [String]) -> String {
         let milters = PostfixList.text(behind)
         return
-            "\(parameter) has \(milters) behind Postern: what it adds to an answer names the user's inbox. Write \(milters) before \(inputs.socket)"
+            "\(parameter) has \(milters) after Postern: the fields that it adds to an answer may name the user's inbox. Write \(milters) before \(inputs.socket)"
     }
 
     private var hasCertificate: Bool {
         ["smtpd_tls_chain_files", "smtpd_tls_cert_file", "smtpd_tls_eccert_file"].contains { !expanded($0).isEmpty }
     }
 
-    /// The C escapes of a text, one by one: `\0\200` gives `\0` and `\200`. `\000` and the like count as `\0`.
+    /// The C escapes of a text, one by one: `\0\200` gives `\0` and `\200`. `\000` and similar
+    /// count as `\0`.
     private static func escapes(_ text: String) -> [String] {
         text.split(separator: "\\").map { part in
             let digits = part.prefix { ("0"..."7").contains($0) }.prefix(3)
@@ -170,7 +173,7 @@ struct Planner {
         }
         for setting in PostfixSettings.master(inputs) {
             let name = "\(setting.service)/\(setting.name)"
-            // An empty value must be written too: without it, that of main.cf is in force.
+            // An empty value must be written too. Without it, that of main.cf applies.
             let old = configuration.master[name] ?? (setting.value.isEmpty ? "(that of main.cf)" : "")
             let isEnough = PostfixSettings.errorLimitNames.contains(setting.name) && (Int(old) ?? 0) >= (Int(setting.value) ?? 0)
             if old != setting.value, !isEnough {
@@ -195,12 +198,12 @@ struct Planner {
         }
         for domain in inputs.relayDomains
         where PostfixList.items(expanded("relay_domains")).contains(where: { $0.lowercased() == domain.lowercased() }) {
-            plan.notes.append("\(domain) is also in relay_domains, of which Postfix warns: remove it there")
+            plan.notes.append("\(domain) is also in relay_domains, and Postfix warns about that: remove it there")
         }
         examineMasquerade()
         if inputs.incoming.isEmpty, !configuration.fields.isEmpty {
             plan.conflicts.append(
-                "no service of master.cf that takes mail from other servers passes Postern: each has its own smtpd_milters, or no_milters. "
+                "no service of master.cf that accepts mail from other servers uses Postern: each has its own smtpd_milters, or no_milters. "
                     + "Remove those settings, or add Postern's milter to them")
         }
         if !expanded("smtpd_milter_maps").isEmpty {
@@ -213,7 +216,8 @@ struct Planner {
             plan.conflicts.append("receive_override_options has no_milters in main.cf: no mail would pass Postern")
         }
         for parameter in ["smtpd_milters", "non_smtpd_milters"] {
-            // Where a name stands for several milters, their order can only be changed where they are written.
+            // If a name refers to several milters, their order can be changed only at the
+            // definition of that name.
             let behind = behindOurs(planned.items(of: parameter))
             if !behind.isEmpty { plan.conflicts.append(conflict(parameter, behind)) }
             for item in PostfixList.items(expanded(parameter))
@@ -228,7 +232,7 @@ struct Planner {
         examineRewriting()
         if !expanded("content_filter").isEmpty {
             plan.notes.append(
-                "content_filter is set: it gets mail as Postern leaves it, and what it gives back must not pass Postern again (no_milters there)"
+                "content_filter is set: it gets mail after Postern, and the mail that it returns must not pass Postern again (no_milters there)"
             )
         }
         let size = Int(expanded("message_size_limit")) ?? 0
@@ -239,7 +243,7 @@ struct Planner {
         }
     }
 
-    /// What refuses mail to relay addresses before Postern is asked.
+    /// Finds restrictions that refuse mail to relay addresses before Postfix calls Postern.
     private mutating func examineRestrictions() {
         let planned = planned
         let (domains, answers) = (inputs.relayDomains, configuration.answers)
@@ -258,13 +262,13 @@ struct Planner {
         for (name, items) in lists {
             guard let item = restrictions.refusal(in: items) else { continue }
             plan.conflicts.append(
-                "\(name) has \(item), which keeps the mail of other servers from every relay address: write "
+                "\(name) has \(item), which refuses mail from other servers to every relay address: write "
                     + (name.hasSuffix("smtpd_relay_restrictions") || name.hasSuffix("smtpd_recipient_restrictions")
-                        ? "permit_auth_destination before it, or remove it" : "what it is meant for instead of it, or remove it"))
+                        ? "permit_auth_destination before it, or remove it" : "the intended restriction instead, or remove it"))
         }
     }
 
-    /// What gives every relay address another one, before Postern sees the message.
+    /// Finds tables that replace every relay address before Postern sees the message.
     private mutating func examineRewriting() {
         for parameter in PostfixConfiguration.rewriting {
             for table in PostfixList.items(expanded(parameter)) {
@@ -273,14 +277,15 @@ struct Planner {
                         answer.lowercased() != "@\(domain)"
                     else { continue }
                     plan.conflicts.append(
-                        "\(parameter) has @\(domain) in \(table): mail to every relay address goes elsewhere, past Postern. Remove it there"
+                        "\(parameter) has @\(domain) in \(table): mail to every relay address bypasses Postern. Remove it there"
                     )
                 }
             }
         }
     }
 
-    /// Debian runs smtpd and cleanup in a chroot, from which a unix socket elsewhere cannot be reached.
+    /// Debian runs smtpd and cleanup in a chroot, from which they cannot reach a unix socket
+    /// elsewhere.
     mutating func examineChroot() {
         guard inputs.socket.hasPrefix("unix:") else { return }
         let services = configuration.fields.compactMap { name, value -> String? in
@@ -297,7 +302,8 @@ struct Planner {
                 + services.sorted().map { "\($0)/chroot=n" }.joined(separator: " "))
     }
 
-    /// What takes the name of a relay domain off the envelope senders of forwards, so that no bounce comes back.
+    /// Finds a setting that removes the name of a relay domain from the envelope senders of
+    /// forwards, so that no bounce returns.
     private mutating func examineMasquerade() {
         let items = PostfixList.items(expanded("masquerade_domains")).map { $0.lowercased() }
         for domain in inputs.relayDomains {
@@ -307,7 +313,7 @@ struct Planner {
                     if domain == excepted || domain.hasSuffix("." + excepted) { break }
                 } else if domain.hasSuffix("." + item) {
                     plan.conflicts.append(
-                        "masquerade_domains has \(item), which makes \(domain) into \(item) in what leaves: write !\(domain) before it"
+                        "masquerade_domains has \(item), which makes \(domain) into \(item) in outgoing mail: write !\(domain) before it"
                     )
                     break
                 }
@@ -323,12 +329,12 @@ struct Planner {
             if name.hasSuffix("/smtpd_milters") {
                 let sockets = planned.items(in: value).map(PostfixList.milterSocket)
                 if !sockets.contains(inputs.socket) {
-                    plan.bypasses.append("\(service) has its own smtpd_milters: mail that comes in there does not pass Postern")
+                    plan.bypasses.append("\(service) has its own smtpd_milters: mail that arrives there bypasses Postern")
                 }
                 let behind = behindOurs(planned.items(in: value))
                 if !behind.isEmpty { plan.conflicts.append(conflict("\(service)/smtpd_milters", behind)) }
             } else if name.hasSuffix("/receive_override_options"), planned.items(in: value).contains("no_milters") {
-                plan.bypasses.append("\(service) has no_milters: mail that comes in there does not pass Postern")
+                plan.bypasses.append("\(service) has no_milters: mail that arrives there bypasses Postern")
             } else if name.hasSuffix("/milter_default_action"), value != "tempfail" {
                 plan.conflicts.append(
                     "\(service) has milter_default_action=\(value): while Postern is down mail would pass unrewritten")

@@ -1,4 +1,4 @@
-// The configuration of a running Postfix, as far as the relay depends on it, read with postconf.
+// The parts of a running Postfix's configuration on which the relay depends, read with postconf.
 
 import Foundation
 
@@ -21,9 +21,10 @@ package struct PostfixConfiguration: Sendable, Hashable {
     package var fields: [String: String]
     /// Parameters that main.cf sets.
     package var ownNames: Set<String> = []
-    /// What tables of this machine answer, by table and key: see `lookUp`.
+    /// The answers of this machine's tables, by table and key: see `lookUp`.
     package var answers: [TableQuestion: String] = [:]
-    /// Where transport_maps sends mail for a relay domain, by domain; nothing for one that it does not name.
+    /// The transport of a relay domain in transport_maps, by domain. A domain without an entry is
+    /// absent.
     package var routes: [String: String] = [:]
 
     package init(
@@ -40,8 +41,8 @@ package struct PostfixConfiguration: Sendable, Hashable {
     /// Reads a configuration directory with `postconf`.
     package static func read(directory: String) throws -> PostfixConfiguration {
         let names = Self.names
-        // The operator's settings, including custom names to which lists may refer; and the defaults of the parameters that the
-        // plan uses.
+        // The operator's settings, including custom names to which lists may refer, and the
+        // defaults of the parameters that the plan uses.
         let set = try settings(PostfixTool.run("postconf", ["-c", directory, "-n"]))
         let values = try settings(PostfixTool.run("postconf", ["-c", directory] + names)).merging(set) { value, _ in value }
         let expanded = try settings(PostfixTool.run("postconf", ["-c", directory, "-x"] + names))
@@ -53,11 +54,12 @@ package struct PostfixConfiguration: Sendable, Hashable {
         return configuration
     }
 
-    /// The smtpd services that take mail from other servers, as `name/type`: all except those for the operator's own users
-    /// (submission), and those whose mail passes no filter or only other filters.
+    /// The smtpd services that accept mail from other servers, as `name/type`. Excludes those for
+    /// the operator's own users (submission), and those with no filter or only other filters.
     /// - Parameters:
-    ///   - fanOut: HOST:PORT of the one for copies, which is not included.
-    ///   - socket: Postern's; a service with its own milters is included if this is among them.
+    ///   - fanOut: HOST:PORT of the service for copies, which is not included.
+    ///   - socket: Postern's socket. A service with its own milters is included if this is among
+    ///     them.
     package func incomingServices(besides fanOut: String?, socket: String) -> [String] {
         fields.compactMap { name, command -> String? in
             guard name.hasSuffix("/command"), command.split(separator: " ").first == "smtpd" else { return nil }
@@ -75,7 +77,7 @@ package struct PostfixConfiguration: Sendable, Hashable {
         }.sorted()
     }
 
-    /// Asks the tables that rewrite recipients, or that let them through, about relay domains.
+    /// Looks up the relay domains in the tables that rewrite recipients or let them through.
     mutating func lookUp(_ domains: [String]) {
         func ask(_ table: String, _ key: String) {
             let question = TableQuestion(table: table, key: key)
@@ -101,16 +103,16 @@ package struct PostfixConfiguration: Sendable, Hashable {
         }
     }
 
-    /// Lists of domains whose mail goes another way than that of virtual mailbox domains.
+    /// Lists of domains for which mail does not use the way of virtual mailbox domains.
     static let taking = ["mydestination", "virtual_alias_domains"]
 
-    /// The keys by which an access table is asked for a domain, in their order.
+    /// The keys for which Postfix looks up a domain in an access table, in order.
     static func withParents(_ domain: String) -> [String] {
         let labels = domain.split(separator: ".")
         return labels.indices.map { labels[$0...].joined(separator: ".") }
     }
 
-    /// Tables that give a recipient another address, before a milter sees the message.
+    /// Tables that replace a recipient before a milter sees the message.
     static let rewriting = ["virtual_alias_maps", "canonical_maps", "recipient_canonical_maps"]
 
     /// The milters that a parameter names, each by its socket.
@@ -146,7 +148,7 @@ package struct PostfixConfiguration: Sendable, Hashable {
     }
 }
 
-/// What a table is asked.
+/// A look-up in a table.
 package struct TableQuestion: Sendable, Hashable {
     /// `TYPE:NAME`.
     package let table: String
@@ -161,7 +163,7 @@ package struct TableQuestion: Sendable, Hashable {
         "randmap",
     ]
 
-    /// Without `proxy:`, which only says who opens the table.
+    /// Without `proxy:`, which only determines the program that opens the table.
     var local: String { table.hasPrefix("proxy:") ? String(table.dropFirst("proxy:".count)) : table }
     var type: String { String(local.prefix { $0 != ":" }) }
     var isFile: Bool { table.hasPrefix("/") }
@@ -170,10 +172,10 @@ package struct TableQuestion: Sendable, Hashable {
 
 /// Runs the tools of Postfix.
 enum PostfixTool {
-    /// What a table has for a key; nil if it has nothing, or cannot be asked.
+    /// The value for a key in a table; nil if there is none, or if the table cannot be read.
     static func answer(_ question: TableQuestion, directory: String) -> String? {
         if question.isFile {
-            // A file of domains, one a line.
+            // A file with one domain on each line.
             let text = (try? String(contentsOfFile: question.table, encoding: .utf8)) ?? ""
             let words = text.split { $0.isNewline }.filter { !$0.hasPrefix("#") }.flatMap { PostfixList.items(String($0)) }
             return words.contains { $0.lowercased() == question.key } ? question.key : nil
@@ -183,16 +185,17 @@ enum PostfixTool {
         return text.isEmpty ? nil : text
     }
 
-    /// Where Debian and most other systems keep them; used after the PATH.
+    /// The folders of these tools in Debian and most other systems; used after the PATH.
     private static let places = ["/usr/sbin", "/usr/local/sbin", "/sbin"]
 
-    /// Runs a tool to its end and returns its standard output; throws with its standard error if it fails.
+    /// Runs a tool to its end and returns its standard output. Throws with its standard error if it
+    /// fails.
     @discardableResult
     static func run(_ tool: String, _ arguments: [String]) throws -> String {
         String(decoding: try octets(tool, arguments), as: UTF8.self)
     }
 
-    /// The same, with the output as it came.
+    /// The same, with the unchanged output.
     static func octets(_ tool: String, _ arguments: [String]) throws -> [UInt8] {
         let path = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":").map(String.init) + places
         guard let executable = ToolRun.find(tool, in: path) else {

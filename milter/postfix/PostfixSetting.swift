@@ -4,7 +4,7 @@
 package enum SettingRule: Sendable, Hashable {
     /// The value must be exactly this.
     case exactly(String)
-    /// A number, or a time in seconds, that must not be lower; 0 means "no limit" and is kept where `zeroIsUnlimited`.
+    /// A number, or a time in seconds, that must not be lower; 0 means "no limit" and is kept if `zeroIsUnlimited`.
     case atLeast(Int, zeroIsUnlimited: Bool)
     /// A time (`30s`, `5m`) that must not be shorter, in seconds.
     case atLeastSeconds(Int)
@@ -12,7 +12,7 @@ package enum SettingRule: Sendable, Hashable {
     case containing([String])
     /// A list that must begin with these items, because its first match wins; the operator's items follow in their order.
     case beginningWith([String])
-    /// Set only if the operator has nothing or `weak`; any other value is as good or better.
+    /// Set only if the operator has no value or `weak`; any other value is equally good or better.
     case unless(weak: [String], then: String)
     /// C escapes side by side (`\0\200`) that must include this one.
     case characters(String)
@@ -47,7 +47,8 @@ package struct PostfixSetting: Sendable, Hashable {
 package struct PostfixInputs: Sendable, Hashable {
     /// The relay domains, ASCII (A-labels), in the order of postern.yaml.
     package var relayDomains: [String]
-    /// Where Postern listens, in Postfix's form: `unix:/run/postern/milter.sock`, `inet:127.0.0.1:8891`.
+    /// The address at which Postern listens, in Postfix's form: `unix:/run/postern/milter.sock`,
+    /// `inet:127.0.0.1:8891`.
     package var socket: String
     /// `myhostname`, as in Postfix's own Received.
     package var hostName: String
@@ -57,11 +58,12 @@ package struct PostfixInputs: Sendable, Hashable {
     package var headerChecksFile: String
     /// HOST:PORT of the smtpd for copies, as in master.cf; nil for none.
     package var fanOut: String?
-    /// The smtpd services that take mail for the relay domains from other servers, as `name/type`.
+    /// The smtpd services that accept mail for the relay domains from other servers, as
+    /// `name/type`.
     package var incoming = ["smtp/inet"]
-    /// Domains that were relay domains, and are given up.
+    /// Domains that were relay domains and are no longer used.
     package var formerDomains: [String] = []
-    /// Where Postern listened when it was set up before, in Postfix's form.
+    /// The addresses at which Postern listened after an earlier set-up, in Postfix's form.
     package var formerSockets: [String] = []
     /// Postfix's smtpd_recipient_limit: an error limit must be above it.
     package var recipientLimit = 1_000

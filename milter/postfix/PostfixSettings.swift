@@ -2,11 +2,12 @@
 
 /// The settings of main.cf and master.cf.
 package enum PostfixSettings {
-    /// Where mail for a relay domain goes if a recipient was not rewritten: a port where no one listens, so that the mail
-    /// waits.
+    /// The destination of mail for a relay domain if a recipient was not rewritten: a port without
+    /// a listener, so that the mail waits.
     package static let deadEndTransport = "smtp:[127.0.0.1]:9"
 
-    /// Errors that a session may have: with 10,000 recipients of other accounts, each must get its 452.
+    /// Maximum errors of a session. With 10,000 recipients of other accounts, each must get its
+    /// 452.
     package static let errorLimit = 20_000
 
     /// Settings of main.cf for a Postfix without its own virtual mailbox domains.
@@ -56,7 +57,8 @@ package enum PostfixSettings {
         ]
     }
 
-    /// The smtpd for copies: only Postern reaches it, and the outer smtpd has already checked the client.
+    /// The smtpd for copies. Only Postern reaches it, and the outer smtpd has already checked the
+    /// client.
     private static func fanOut(_ service: String, _ inputs: PostfixInputs) -> [MasterSetting] {
         errorLimits(service, inputs)
             + [
@@ -67,11 +69,11 @@ package enum PostfixSettings {
                 ),
                 (
                     "smtpd_relay_restrictions", "reject_unauth_destination",
-                    "a copy goes only to relay domains, whatever its client"
+                    "a copy may go only to relay domains, for any client"
                 ),
                 (
                     "smtpd_milters", inputs.socket,
-                    "the outer smtpd has already passed the message through your other filters, which would judge their own marks"
+                    "the outer smtpd has already passed the message through your other filters, which would read their own marks"
                 ),
                 ("smtpd_recipient_restrictions", "", "the outer smtpd has already checked or limited this"),
                 ("smtpd_client_restrictions", "", "the outer smtpd has already checked or limited this"),
@@ -113,8 +115,9 @@ package enum PostfixSettings {
         PostfixSetting("soft_bounce", .exactly("no"), "otherwise refusals are retried for days instead of being reported"),
     ]
 
-    /// Removes SMTPUTF8 from MAIL, but not for Postern's own mail, which is from a relay domain: an inbox may need it. Addresses
-    /// beyond ASCII are accepted without it. `$$` is how main.cf writes `$`.
+    /// Removes SMTPUTF8 from MAIL, but not for Postern's own mail, which is from a relay domain, as
+    /// an inbox may need it. Non-ASCII addresses are accepted without it. `$$` means `$` in
+    /// main.cf.
     static func withoutSMTPUTF8(_ relayDomains: [String]) -> String {
         let own = relayDomains.map(escaped).joined(separator: "|")
         return "regexp:{ { /^(MAIL FROM:<[^>]*@(\(own))>.*)$$/ $$1 } { /^(MAIL FROM:.*) SMTPUTF8(.*)$$/ $$1$$2 } }"
@@ -124,15 +127,15 @@ package enum PostfixSettings {
         [
             PostfixSetting(
                 "smtpd_discard_ehlo_keywords", .containing(["dsn", "silent-discard"]),
-                "after the rewrite the onward ORCPT would be the real inbox"),
+                "otherwise the ORCPT that Postfix sends after the rewriting would be the real inbox"),
             PostfixSetting(
                 "smtpd_command_filter", .unless(weak: [""], then: withoutSMTPUTF8(inputs.relayDomains)),
-                "what Postern sends on is ASCII: if the client's SMTPUTF8 went with it, servers without SMTPUTF8 would refuse it"),
+                "Postern's output is ASCII: if Postfix kept the client's SMTPUTF8, servers without SMTPUTF8 would refuse it"),
             PostfixSetting(
-                "strict_smtputf8", .exactly("no"), "otherwise senders beyond ASCII would be refused once SMTPUTF8 is taken out"),
+                "strict_smtputf8", .exactly("no"), "otherwise Postfix refuses non-ASCII senders once SMTPUTF8 is removed"),
             PostfixSetting(
                 "smtputf8_autodetect_classes", .exactly("sendmail, verify"),
-                "Postfix looks at what a message was before Postern rewrote it: in other classes it would ask for SMTPUTF8 again"),
+                "Postfix checks the message before the rewriting: in other classes it would require SMTPUTF8 again"),
             PostfixSetting(
                 "disable_mime_output_conversion", .exactly("yes"),
                 "otherwise Postfix re-encodes 8-bit mail after it was signed"),
@@ -143,7 +146,7 @@ package enum PostfixSettings {
                 "Postfix's own Received names the user's host, HELO, IP and the address written to; no milter sees it"),
             PostfixSetting(
                 "smtp_tls_security_level", .unless(weak: ["", "none"], then: "may"),
-                "outbound TLS is off by default; dane is better where the resolver checks DNSSEC"),
+                "outbound TLS is off by default; dane is better if the resolver checks DNSSEC"),
         ]
     }
 

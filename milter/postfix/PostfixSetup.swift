@@ -2,7 +2,7 @@
 
 import Foundation
 
-/// Attaching Postern to a Postfix.
+/// Connects Postern to a Postfix.
 package enum PostfixSetup {
     /// main.cf as required, each setting after its reason.
     package static func mainFragment(_ inputs: PostfixInputs) -> String {
@@ -46,7 +46,8 @@ package enum PostfixSetup {
         return (configuration.expanded["myhostname"] ?? "localhost", configuration.expanded["mail_name"] ?? "Postfix")
     }
 
-    /// Reads the configuration in `directory` and compares. Host name and mail name come from there.
+    /// Reads the configuration in `directory` and compares it with the needs of the relay. Host
+    /// name and mail name come from there.
     package static func plan(
         relayDomains: [String], formerDomains: [String] = [], socket: String, fanOut: String? = nil, directory: String
     ) throws -> SetupPlan {
@@ -70,18 +71,19 @@ package enum PostfixSetup {
             socketInChroot: FileManager.default.fileExists(atPath: inChroot))
     }
 
-    /// What was changed in a configuration directory; nil where no record is. Throws if the record cannot be read.
+    /// The record of changes to a configuration directory; nil if there is none. Throws if the
+    /// record cannot be read.
     package static func record(directory: String) throws -> SetupRecord? {
         let path = "\(directory)/\(SetupRecord.fileName)"
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         do {
             return try JSONDecoder().decode(SetupRecord.self, from: Data(contentsOf: URL(filePath: path)))
         } catch {
-            throw PostfixToolError(description: "\(path) is damaged: move it away, and set what it names by hand")
+            throw PostfixToolError(description: "\(path) is damaged: move it away, and restore the settings in it by hand")
         }
     }
 
-    /// What taking the settings back would change; nil where no record of them is.
+    /// The changes of a removal of the settings; nil if there is no record of them.
     package static func removal(directory: String) throws -> RemovalPlan? {
         let directory = URL(fileURLWithPath: directory).standardizedFileURL.path
         guard let record = try record(directory: directory) else { return nil }
@@ -90,12 +92,13 @@ package enum PostfixSetup {
         return plan
     }
 
-    /// Takes the settings back, with the header check and the record. Postfix must then be reloaded.
+    /// Restores the earlier settings, and removes the header check and the record. Postfix must
+    /// then be reloaded.
     /// - Parameter write: as in `apply`.
     package static func remove(_ plan: RemovalPlan, write: (_ content: Data, _ path: String) throws -> Void) throws {
         try plan.apply(write: write)
         var gone = ["postern_header_checks"]
-        // What stays is known the next time.
+        // The settings that stay are kept in the record for the next time.
         if plan.kept.isEmpty {
             gone.append(SetupRecord.fileName)
         } else {
@@ -107,30 +110,34 @@ package enum PostfixSetup {
         }
     }
 
-    /// Whether the Postfix configured in `directory` runs; nil if that cannot be determined, as without root.
+    /// Whether the Postfix configured in `directory` runs; nil if that cannot be determined, as
+    /// without root.
     package static func isRunning(directory: String) -> Bool? {
         guard geteuid() == 0 else { return nil }
         do {
             _ = try PostfixTool.run("postfix", ["-c", directory, "status"])
             return true
         } catch {
-            // "not running" goes to the log, and is printed here only on a terminal; any other problem is printed here.
+            // "not running" goes to the log, and is printed here only on a terminal. Any other
+            // problem is printed here.
             let said = "\(error)".split(separator: ":", maxSplits: 1).dropFirst().joined().trimmingCharacters(in: .whitespaces)
             return said.isEmpty || said.contains("not running") ? false : nil
         }
     }
 
-    /// Applies a plan: postconf changes copies of the files, which replace them. Throws, and changes nothing, if there are
-    /// conflicts, or if postconf changed anything in the copies that the plan does not say. A second run changes nothing more.
-    /// Postfix must then be reloaded; running smtpd processes keep their settings for a while.
-    /// - Parameter write: creates a file that everyone may read, or replaces it as a whole.
+    /// Applies a plan: postconf changes copies of the files, which then replace the files. Throws,
+    /// and changes nothing, if there are conflicts, or if postconf changed the copies in a way that
+    /// the plan does not contain. A second run changes nothing more. Postfix must then be reloaded;
+    /// running smtpd processes keep their settings for a while.
+    /// - Parameter write: creates a file that everyone may read, or replaces it completely.
     package static func apply(_ plan: SetupPlan, write: (_ content: Data, _ path: String) throws -> Void) throws {
         guard plan.conflicts.isEmpty else {
             throw PostfixToolError(description: plan.conflicts.joined(separator: "; "))
         }
         guard !plan.isEmpty else { return }
         let trial = try SetupTrial(plan)
-        // Before the first change: what is recorded and was not changed is recognised as such.
+        // Written before the first change. A setting that is recorded but not changed is recognised
+        // later.
         var record = try record(directory: plan.directory) ?? SetupRecord()
         record.add(trial)
         record.add(plan, to: try PostfixConfiguration.read(directory: plan.directory))

@@ -1,8 +1,8 @@
-// Access restrictions of Postfix that keep mail from relay addresses, whoever sends it.
+// Access restrictions of Postfix that refuse mail to relay addresses from any sender.
 
-/// Reads the restriction lists of smtpd as Postfix does: in order, until one of them decides.
+/// Reads the restriction lists of smtpd as Postfix does: in order, until one restriction decides.
 struct Restrictions {
-    /// The lists that a message from another server passes. Each has to let it through.
+    /// The lists that apply to a message from another server. Each must let it through.
     static let lists = [
         "smtpd_client_restrictions", "smtpd_helo_restrictions", "smtpd_sender_restrictions", "smtpd_relay_restrictions",
         "smtpd_recipient_restrictions", "smtpd_data_restrictions", "smtpd_end_of_data_restrictions",
@@ -12,17 +12,18 @@ struct Restrictions {
     let items: (String) -> [String]
     /// Names in `smtpd_restriction_classes`.
     let classes: Set<String>
-    /// What a table has for a relay domain, as `check_recipient_access` asks it.
+    /// The value of a table for a relay domain, as `check_recipient_access` looks it up.
     var recipientAccess: (_ table: String) -> String? = { _ in nil }
 
     private enum Answer { case passes, refused(by: String), undecided }
 
-    /// What in a list refuses mail to every relay address from a server that nothing else lets through; nil if nothing does.
+    /// The restriction in a list that refuses mail to every relay address, from a server that no
+    /// other restriction accepts; nil if there is none.
     func refusal(in list: [String]) -> String? {
         if case .refused(let item) = answer(list, depth: 0) { item } else { nil }
     }
 
-    /// What an action of access(5) decides.
+    /// The result of an action of access(5).
     private func verdict(_ action: String, _ depth: Int) -> Answer {
         let first = action.split { $0 == " " || $0 == "\t" }.first.map(String.init) ?? ""
         let word = first.lowercased()
@@ -40,15 +41,15 @@ struct Restrictions {
         var rest = list[...]
         while let item = rest.popFirst() {
             switch item.lowercased() {
-            // Only logs what the next one would refuse.
+            // Only logs the refusal of the next restriction.
             case "warn_if_reject": _ = rest.popFirst()
             // The relay domains are destinations of this Postfix.
             case "permit", "permit_auth_destination": return .passes
-            // It asks the transport of the address, which is a dead end here.
+            // It checks the transport of the address, which is a dead end here.
             case "reject", "defer", "defer_if_permit", "reject_unverified_recipient": return .refused(by: item)
             case let word where word.hasPrefix("check_"):
                 guard let table = rest.popFirst() else { break }
-                // A static table has one answer for all that it is asked.
+                // A static table gives the same answer for every key.
                 let isStatic = TableQuestion(table: table, key: "").type == "static"
                 let action =
                     isStatic

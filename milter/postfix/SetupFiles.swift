@@ -1,4 +1,5 @@
-// main.cf and master.cf as files: where postconf may append, what it makes of them, and their way back octet for octet.
+// main.cf and master.cf as files. Prepares them for postconf, compares its result with the plan,
+// and can restore them octet for octet.
 
 import Foundation
 
@@ -14,8 +15,8 @@ struct SetupFiles: Sendable, Hashable {
         for name in Self.names { contents[name] = try Data(contentsOf: URL(filePath: "\(directory)/\(name)")) }
     }
 
-    /// Ends the last line of a file if it has no end: postconf appends to the file as it is, and so would add to that line. The
-    /// file stays the same one, with its owner and mode.
+    /// Ends the last line of a file if it has no line end: postconf would otherwise append to that
+    /// line. The file keeps its identity, owner and mode.
     static func finishLine(of name: String, directory: String) throws {
         let content = try SetupFiles(directory: directory).contents[name]
         guard let last = content?.last, last != UInt8(ascii: "\n") else { return }
@@ -45,12 +46,12 @@ struct SetupFiles: Sendable, Hashable {
     private static func isSpace(_ octet: UInt8) -> Bool { octet == 0x20 || (0x09...0x0D).contains(octet) }
 }
 
-/// What a plan makes of the two files: tried on copies before the files themselves are changed.
+/// The result of a plan for the two files: tried on copies before the files themselves are changed.
 struct SetupTrial {
     let before: SetupFiles
     let after: SetupFiles
 
-    /// Throws if postconf would do anything else than the plan says.
+    /// Throws if postconf would do anything that differs from the plan.
     init(_ plan: SetupPlan) throws {
         before = try SetupFiles(directory: plan.directory)
         let folder = FileManager.default.temporaryDirectory.appending(path: "postern-setup-\(UUID().uuidString)").path
@@ -69,7 +70,8 @@ struct SetupTrial {
         }
     }
 
-    /// Postfix's programs wait until a file is two seconds old; these are whole.
+    /// Postfix's programs wait until a file is two seconds old. These copies are complete, so their
+    /// time is set back.
     private static func age(_ folder: String) throws {
         for name in SetupFiles.names {
             try FileManager.default.setAttributes(
@@ -77,7 +79,7 @@ struct SetupTrial {
         }
     }
 
-    /// Names of what is not as the plan says.
+    /// The names of settings that differ from the plan.
     private func differences(from plan: SetupPlan, _ old: PostfixConfiguration, _ new: PostfixConfiguration) -> [String] {
         func words(_ text: String?) -> [Substring]? { text?.split { $0.isWhitespace } }
         var wrong = plan.mainChanges.filter { words(new.values[$0.name]) != words($0.new) || !new.ownNames.contains($0.name) }
@@ -87,7 +89,7 @@ struct SetupTrial {
             SetupFiles.entries(files.contents["main.cf"] ?? Data(), besides: changed)
         }
         if others(before) != others(after) { wrong.append("another setting of main.cf") }
-        // Of services that are new or have new parameters, postconf writes the command again.
+        // postconf rewrites the command of services that are new or have new parameters.
         let rewritten = Set(
             plan.masterChanges.map { $0.name.split(separator: "/").prefix(2).joined(separator: "/") + "/command" })
         let added = plan.newServices.map(\.name)

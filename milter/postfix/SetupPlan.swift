@@ -1,4 +1,5 @@
-// The difference between the relay's needs and a Postfix's settings: a value, computed before anything is changed.
+// The difference between the relay's needs and a Postfix's settings: a value, computed before any
+// change.
 
 /// One parameter that changes.
 package struct SettingChange: Sendable, Hashable {
@@ -9,7 +10,7 @@ package struct SettingChange: Sendable, Hashable {
     package let reason: String
 }
 
-/// What `setup postfix --apply` would do.
+/// The changes of `setup postfix --apply`.
 package struct SetupPlan: Sendable, Hashable {
     /// The configuration directory.
     package let directory: String
@@ -28,9 +29,9 @@ package struct SetupPlan: Sendable, Hashable {
     private var headerChecksContent: String?
     /// The operator's values that were kept, and other notes.
     package internal(set) var notes: [String] = []
-    /// Ways by which mail passes no milter of ours, as the operator set them.
+    /// The operator's settings that let mail bypass our milter.
     package internal(set) var bypasses: [String] = []
-    /// What only the operator can decide; nothing is applied while there is any.
+    /// Conflicts that only the operator can resolve. Nothing is applied while there is any.
     package internal(set) var conflicts: [String] = []
 
     init(directory: String) { self.directory = directory }
@@ -65,11 +66,11 @@ package struct SetupPlan: Sendable, Hashable {
         ["  # \(change.reason)", "- \(change.name) = \(change.old)", "+ \(change.name) = \(change.new)"]
     }
 
-    /// Compares a configuration with what the relay needs. Pure.
+    /// Compares a configuration with the needs of the relay. Pure.
     /// - Parameters:
     ///   - headerChecks: the present content of `inputs.headerChecksFile`; nil if it does not exist.
-    ///   - socketInChroot: whether the socket's path exists below Postfix's queue directory, where chrooted services look for
-    ///     it.
+    ///   - socketInChroot: whether the socket's path exists below Postfix's queue directory, as
+    ///     chrooted services look for it there.
     package static func make(
         _ inputs: PostfixInputs, for configuration: PostfixConfiguration, headerChecks: String?, socketInChroot: Bool = false
     ) -> SetupPlan {

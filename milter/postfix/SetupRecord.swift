@@ -1,16 +1,18 @@
-// What `setup postfix` changed: so that it can be taken back, value by value.
+// The changes of `setup postfix`, recorded so that each value can be restored.
 
 import Foundation
 
-/// Kept in a file beside main.cf. Of a setting that was changed several times, the value before the first change counts.
+/// Kept in a file next to main.cf. If a setting was changed several times, the value before the
+/// first change counts.
 package struct SetupRecord: Codable, Sendable, Hashable {
     package struct Entry: Codable, Sendable, Hashable {
-        /// As it was written; nil where it was not set.
+        /// The value as it was written before; nil if it was not set.
         package var before: String?
-        /// As we wrote it.
+        /// The value as we wrote it.
         package var after: String
 
-        /// A list without the items that we added to it; nil where it lacks one of them, or none was added.
+        /// A list without the items that we added to it; nil if it lacks one of them, or if none
+        /// was added.
         func withoutOurs(_ now: String) -> String? {
             let before = PostfixList.items(before ?? "")
             let ours = PostfixList.items(after).filter { !before.contains($0) }
@@ -38,13 +40,14 @@ package struct SetupRecord: Codable, Sendable, Hashable {
 
     package init() {}
 
-    /// Adds what a plan makes of the files. A file that was changed by others since our last change has no way back as a whole.
+    /// Adds the result of a plan for the files. If others changed a file since our last change, the
+    /// complete file cannot be restored.
     mutating func add(_ trial: SetupTrial) {
         let isFirst = files == nil && main.isEmpty && master.isEmpty && services.isEmpty
         var files = files ?? [:]
         for (name, now) in trial.before.contents {
             let known = files[name]
-            // The first change may not have been made, if an earlier run was interrupted.
+            // If an earlier run was interrupted, the first change may not have been made.
             guard isFirst || known?.after == now || known?.before == now else {
                 files[name] = nil
                 continue
@@ -54,12 +57,12 @@ package struct SetupRecord: Codable, Sendable, Hashable {
         self.files = files
     }
 
-    /// By name, the files that are as we left them: with their content from before.
+    /// The files that are still as we left them, by name, with their earlier content.
     func restorable(_ now: SetupFiles) -> [String: Data] {
         (files ?? [:]).filter { now.contents[$0.key] == $0.value.after }.mapValues(\.before)
     }
 
-    /// The sockets of Postern that were written.
+    /// The sockets of Postern in our settings.
     var sockets: [String] {
         ["smtpd_milters", "non_smtpd_milters"].compactMap { main[$0] }.flatMap { entry in
             let before = PostfixList.items(entry.before ?? "")
@@ -67,7 +70,7 @@ package struct SetupRecord: Codable, Sendable, Hashable {
         }
     }
 
-    /// As the file has it.
+    /// The text of the file.
     func text() throws -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -77,7 +80,7 @@ package struct SetupRecord: Codable, Sendable, Hashable {
     /// The file's name in Postfix's configuration directory.
     package static let fileName = "postern_settings.json"
 
-    /// Adds what a plan changes.
+    /// Adds the changes of a plan.
     package mutating func add(_ plan: SetupPlan, to configuration: PostfixConfiguration) {
         for change in plan.mainChanges {
             let present = configuration.ownNames.contains(change.name) ? configuration.values[change.name] : nil
@@ -90,7 +93,8 @@ package struct SetupRecord: Codable, Sendable, Hashable {
         for service in plan.newServices { services[service.name] = service.new }
     }
 
-    /// What the operator wrote since the last change is what there was before this one; but for what was ours in a list already.
+    /// A value that the operator wrote since the last change counts as the value before this one,
+    /// except for our own items in a list.
     private static func entry(_ known: Entry?, present: String?, after: String) -> Entry {
         guard let known else { return Entry(before: present, after: after) }
         if known.after == present { return Entry(before: known.before, after: after) }
@@ -98,23 +102,24 @@ package struct SetupRecord: Codable, Sendable, Hashable {
     }
 }
 
-/// What `setup postfix --remove` does: a value, computed before anything is changed.
+/// The changes of `setup postfix --remove`: a value, computed before any change.
 package struct RemovalPlan: Sendable, Hashable {
     /// The configuration directory.
     package let directory: String
-    /// Parameters of main.cf, and the values that some get back; the others were not set.
+    /// Parameters of main.cf, and the values that some of them get back. The others were not set.
     private var mainNames: [String] = []
     private var mainValues: [String: String] = [:]
-    /// The same of services in master.cf.
+    /// The same for services in master.cf.
     private var masterNames: [String] = []
     private var masterValues: [String: String] = [:]
-    /// Services that go.
+    /// Services that are removed.
     private var services: [String] = []
-    /// Settings that are no longer as we wrote them, and stay: each with its value.
+    /// Settings that others changed after us, so they stay: each with its value.
     package private(set) var kept: [String] = []
-    /// The record of those.
+    /// The record of those settings.
     package private(set) var left = SetupRecord()
-    /// By name, files that get the content from before as a whole, as they are octet for octet as we left them.
+    /// Files that are octet for octet as we left them, by name. Each gets its complete earlier
+    /// content back.
     var restored: [String: Data] = [:]
 
     package init(_ record: SetupRecord, for configuration: PostfixConfiguration) {
@@ -124,7 +129,7 @@ package struct RemovalPlan: Sendable, Hashable {
             let now = isSet ? configuration.values[name] : nil
             if now == entry.before { continue }
             guard now == entry.after else {
-                // Of a list that was changed since, what we added goes, and the rest stays.
+                // If a list was changed since, our items are removed, and the rest stays.
                 if let rest = entry.withoutOurs(now ?? "") {
                     mainNames.append(name)
                     if !rest.isEmpty { mainValues[name] = rest }
@@ -137,7 +142,7 @@ package struct RemovalPlan: Sendable, Hashable {
             mainNames.append(name)
             if let before = entry.before { mainValues[name] = before }
         }
-        // With a service go its own parameters.
+        // The parameters of a service are removed with it.
         for (name, line) in record.services.sorted(by: { $0.key < $1.key }) {
             guard let command = configuration.fields[name + "/command"] else { continue }
             let isOurs = Self.words(line).dropFirst(7).joined(separator: " ") == Self.words(command).prefix(1).joined()
@@ -165,7 +170,7 @@ package struct RemovalPlan: Sendable, Hashable {
 
     private static func words(_ text: String) -> [Substring] { text.split(separator: " ") }
 
-    /// Whether there is nothing to take back.
+    /// Whether nothing must be restored.
     package var isEmpty: Bool { mainNames.isEmpty && masterNames.isEmpty && services.isEmpty }
 
     /// The plan as text for the operator, ending in a line feed.
@@ -182,7 +187,7 @@ package struct RemovalPlan: Sendable, Hashable {
         return lines + kept.map { "note: \($0) was changed since, and stays" }
     }
 
-    /// Takes back what the plan says. Postfix must then be reloaded.
+    /// Restores the settings of the plan. Postfix must then be reloaded.
     /// - Parameter write: as in `PostfixSetup.apply`.
     func apply(write: (_ content: Data, _ path: String) throws -> Void) throws {
         for (name, content) in restored { try write(content, "\(directory)/\(name)") }

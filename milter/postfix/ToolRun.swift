@@ -1,4 +1,4 @@
-// A program of this machine, run to its end: Postfix's tools, and those that a probe uses.
+// Runs a program of this machine to its end: Postfix's tools, and those that a probe uses.
 
 import Concurrency
 import Foundation
@@ -7,7 +7,7 @@ package struct ToolRun: Sendable {
     /// 0 if it succeeded; 128 + signal if it was killed.
     package let status: Int32
     package var output: String { String(decoding: octets, as: UTF8.self) }
-    /// The output as it came.
+    /// The unchanged output.
     package let octets: [UInt8]
     package let errors: String
 
@@ -25,7 +25,8 @@ package struct ToolRun: Sendable {
         defer { close(errors.read) }
         let process: SystemProcess
         do {
-            // Our ends are closed at once: reading ends when the last process with the pipes has closed them.
+            // Our ends are closed at once, so that reading ends when the last process with the
+            // pipes has closed them.
             defer { for end in [output.write, errors.write] { close(end) } }
             process = try SystemProcess(
                 path, arguments, environment: ProcessInfo.processInfo.environment,

@@ -1,5 +1,5 @@
-// Messages in Postfix's queue for addresses at a relay domain: they passed no milter, and wait. postsuper -r, which puts a
-// message back into the queue, skips all milters (postsuper(1)).
+// Messages in Postfix's queue for addresses at a relay domain. They passed no milter, and wait.
+// postsuper -r, which puts a message back into the queue, skips all milters (postsuper(1)).
 
 import Foundation
 
@@ -7,11 +7,11 @@ import Foundation
 package struct WaitingMessage: Sendable, Hashable {
     /// The queue id.
     package let id: String
-    /// As Postfix names it; empty for the null sender.
+    /// As named by Postfix; empty for the null sender.
     package let sender: String
-    /// Those that it was not delivered to yet.
+    /// The recipients that have not got it yet.
     package let recipients: [String]
-    /// Seconds since 1970; nil where Postfix does not say.
+    /// Seconds since 1970; nil if Postfix does not report it.
     package let arrivedAt: Int64?
     /// Whether it is on hold.
     package let isHeld: Bool
@@ -40,11 +40,11 @@ extension PostfixQueue {
         return content
     }
 
-    /// Where a message came from, as its smtpd saw it.
+    /// The origin of a message, as its smtpd recorded it.
     package struct Client: Sendable, Hashable {
-        /// Nil where the message came from no client.
+        /// Nil if the message came from no client.
         package let address: String?
-        /// Nil where the name is not known.
+        /// Nil if the name is not known.
         package let name: String?
         package let helo: String
     }
@@ -63,7 +63,7 @@ extension PostfixQueue {
             address: attribute("client_address"), name: attribute("client_name"), helo: attribute("helo_name") ?? "")
     }
 
-    /// Keeps Postfix from delivering a message, or lets it.
+    /// Puts a message on hold, or releases it.
     package static func hold(_ message: WaitingMessage, _ isHeld: Bool, directory: String) throws {
         try PostfixTool.run("postsuper", ["-c", directory, isHeld ? "-h" : "-H", message.id])
     }

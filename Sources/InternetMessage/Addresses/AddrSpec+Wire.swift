@@ -1,10 +1,11 @@
-// AddrSpec to and from its written form: envelope (RFC 5321 section 4.1.2, RFC 6531) and header (RFC 5322 section 3.4.1).
+// Converts AddrSpec to and from its written form: envelope (RFC 5321 section 4.1.2, RFC 6531) and
+// header (RFC 5322 section 3.4.1).
 
 import Support
 
 /// The argument of MAIL FROM (RFC 5321 section 4.1.2).
 package enum ReversePath: Sendable, Hashable {
-    /// `<>`: the message is a report, and no report may be sent in answer to it.
+    /// `<>`: the message is a report, and must not be answered with a report.
     case null
     case address(AddrSpec)
 
@@ -19,15 +20,17 @@ extension AddrSpec {
     package static let maximumLocalPartLength = 64
     /// Longest path with its angle brackets (RFC 5321 section 4.5.3.1.3).
     package static let maximumPathLength = 256
-    /// Longest envelope address read, in octets: an SMTP command line with room to spare. Longer ones are nil.
+    /// Longest envelope address that is read, in octets: more than an SMTP command line needs.
+    /// Longer ones are nil.
     package static let maximumEnvelopeLength = 2048
 
     /// Reads a Mailbox as it appears in an SMTP envelope, without brackets: `local@domain`, `"quoted local"@domain`,
     /// `local@[1.2.3.4]`.
     ///
-    /// UTF-8 is accepted in both parts (RFC 6531). There are two departures from RFC 5321: underscores in domains are in use
-    /// and accepted, and so are local parts of over 64 octets (VERP makes them, Postfix carries them; see `fitsSMTPLimits`).
-    /// White space, comments, control characters and everything else outside the grammar give nil.
+    /// UTF-8 is accepted in both parts (RFC 6531). There are two departures from RFC 5321.
+    /// Underscores in domains are accepted, as they are in use. Local parts of over 64 octets are
+    /// accepted too, as VERP makes them and Postfix delivers them; see `fitsSMTPLimits`. White
+    /// space, comments, control characters and everything else outside the grammar give nil.
     package init?(envelope text: some Collection<UInt8>) {
         guard let parsed = EnvelopeReader.mailbox(Array(text.prefix(Self.maximumEnvelopeLength + 1))[...]) else { return nil }
         self = parsed
@@ -37,7 +40,7 @@ extension AddrSpec {
     package init?(envelope text: String) { self.init(envelope: text.utf8) }
 
     /// Reads `<a@b>`, `<>`, `a@b` or an empty text as a reverse-path; a source route `<@a,@b:c@d>` is dropped (RFC 5321
-    /// appendix C). Nil where malformed.
+    /// appendix C). Nil if malformed.
     package static func parseReversePath(_ text: some Collection<UInt8>) -> ReversePath? {
         let path = Array(text.prefix(maximumEnvelopeLength + 1))[...]
         guard let inner = EnvelopeReader.unbracketed(path) else { return nil }
@@ -48,7 +51,7 @@ extension AddrSpec {
     /// Reads a reverse-path; see the version for octets.
     package static func parseReversePath(_ text: String) -> ReversePath? { parseReversePath(text.utf8) }
 
-    /// Reads `<a@b>` or `a@b` as a forward-path; a source route is dropped. Nil where malformed or empty.
+    /// Reads `<a@b>` or `a@b` as a forward-path; a source route is dropped. Nil if malformed or empty.
     package static func parseForwardPath(_ text: some Collection<UInt8>) -> AddrSpec? { parseReversePath(text)?.address }
 
     /// Reads a forward-path; see the version for octets.
@@ -71,10 +74,10 @@ extension AddrSpec {
             && local + name + 3 <= Self.maximumPathLength
     }
 
-    /// `local-part@domain` as written in header and envelope, without brackets; the local part is quoted only where it
-    /// must be.
+    /// `local-part@domain` as written in header and envelope, without brackets. The local part is
+    /// quoted only if it must be.
     ///
-    /// NUL, CR and LF cannot be written and are left out, so that no address can break out of a line.
+    /// NUL, CR and LF cannot be written and are left out, so that no address can end a line.
     package var wireForm: String {
         guard domain.utf8.contains(where: { $0 == 0 || $0 == 0x0D || $0 == 0x0A }) else { return wireLocalPart + "@" + domain }
         return wireLocalPart + "@" + String(decoding: domain.utf8.filter { $0 != 0 && $0 != 0x0D && $0 != 0x0A }, as: UTF8.self)
@@ -119,13 +122,14 @@ extension AddrSpec {
 }
 
 extension AddrSpec: CustomStringConvertible {
-    /// The wire form. Never log an address that may be a user's: those are `InboxAddress`.
+    /// The wire form. Never log an address that may be a user's; `InboxAddress` is the type for
+    /// those.
     package var description: String { wireForm }
 }
 
 /// The grammar of RFC 5321 section 4.1.2.
 private enum EnvelopeReader {
-    /// The path without brackets and source route; nil where brackets do not match.
+    /// The path without brackets and source route; nil if brackets do not match.
     static func unbracketed(_ path: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         guard path.first == UInt8(ascii: "<") else { return path.last == UInt8(ascii: ">") ? nil : path }
         guard path.count >= 2, path.last == UInt8(ascii: ">") else { return nil }

@@ -1,10 +1,11 @@
 // addr-spec (RFC 5322 section 3.4.1, internationalised by RFC 6532).
 
-/// An address `local-part@domain` as a value: quoting and comments are gone, nothing else is changed.
+/// An address `local-part@domain` as a value, without quotes and comments, otherwise unchanged.
 ///
 /// Two addresses are equal if their local parts have the same octets and their domains differ at most in ASCII letter case.
 package struct AddrSpec: Sendable {
-    /// The local part without quotes or backslashes. May hold any character, also `@` and spaces.
+    /// The local part without quotes or backslashes. May contain any character, also `@` and
+    /// spaces.
     package let localPart: String
     /// The domain as written: a dot-atom, or a domain literal with its brackets.
     package let domain: String

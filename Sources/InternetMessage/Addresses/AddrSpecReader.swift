@@ -8,18 +8,21 @@ enum AddrSpecReader {
         var range: Range<Int>
     }
 
-    /// Every addr-spec among the tokens, which contain no comments; reports what the current grammar does not allow. Linear.
+    /// Every addr-spec among the tokens, which contain no comments. Reports everything that the
+    /// current grammar does not allow. Linear.
     ///
-    /// What adjoins the `@` without white space is read whole or not at all: of `a..b@c` the local part is `a..b`, and `a@b@c`,
-    /// `a@b..c`, `a;b@c` and `a b@c` are no address, as each part of these could be another mailbox.
-    /// - Parameter isAngled: whether the tokens are those between angle brackets, where nothing may be beside the address.
+    /// Text that adjoins the `@` without white space is read completely or not at all. The local
+    /// part of `a..b@c` is `a..b`. In `a@b@c`, `a@b..c`, `a;b@c` and `a b@c` there is no address,
+    /// as each part of these could be another mailbox.
+    /// - Parameter isAngled: whether the tokens are from between angle brackets, where only the
+    ///   address is allowed.
     static func read(
         _ tokens: [AddressLexeme], in value: ArraySlice<UInt8>, isAngled: Bool = false, _ defects: inout Set<AddressDefect>
     ) -> [Found] {
         var found = [Found]()
         // Tokens below this one belong to an earlier address.
         var consumed = 0
-        // Whether a word, or a part of no address, is beside the address.
+        // Whether a word, or a part that is not an address, is next to the address.
         var hasMore = false
         while let next = tokens[consumed...].firstIndex(where: \.isAt) {
             let place = place(tokens, at: next, downTo: consumed)
@@ -54,13 +57,13 @@ enum AddrSpecReader {
         return isAngled && (hasMore || found.count > 1) ? [] : found
     }
 
-    /// Where an address is among the tokens.
+    /// The place of an address among the tokens.
     private struct Place {
         /// The first token of the local part.
         var first: Int
-        /// Behind the last token of the domain.
+        /// The index after the last token of the domain.
         var domainEnd: Int
-        /// Behind the last token that adjoins it.
+        /// The index after the last token that adjoins it.
         var end: Int
     }
 
@@ -68,7 +71,7 @@ enum AddrSpecReader {
         case address(local: [UInt8], domain: [UInt8])
         /// Nothing before or after the `@`.
         case empty
-        /// There is something, but not one address.
+        /// There is text, but not exactly one address.
         case unreadable
     }
 
@@ -88,7 +91,7 @@ enum AddrSpecReader {
         let domain = tokens[(at + 1)..<place.domainEnd]
         guard !local.isEmpty, !domain.isEmpty || place.end > place.domainEnd else { return .empty }
         let rest = tokens[place.domainEnd..<place.end]
-        // A dot after the domain is that of the root.
+        // A dot after the domain means the root.
         guard !domain.isEmpty, rest.isEmpty || rest.count == 1 && rest.allSatisfy(\.isDot) else { return .unreadable }
         var text = [UInt8]()
         if isWords(local) {
@@ -100,7 +103,7 @@ enum AddrSpecReader {
                 }
             }
         } else {
-            // Dots in wrong places, as some providers let people choose them: with its quotes that is a legal address.
+            // Dots in wrong places, as some providers allow: in quotes, it is a legal address.
             guard local.dropFirst().allSatisfy({ !$0.isSpaced }), local.allSatisfy({ $0.kind == .atom || $0.isDot }) else {
                 return .unreadable
             }
@@ -108,7 +111,7 @@ enum AddrSpecReader {
         }
         var name = [UInt8]()
         for token in domain {
-            // Only a domain literal can be folded.
+            // Only a domain literal can contain folds.
             if token.kind == .domainLiteral { name += HeaderField.unfold(value[token.range]) } else { name += value[token.range] }
         }
         return .address(local: text, domain: name)
@@ -120,7 +123,7 @@ enum AddrSpecReader {
             && tokens.enumerated().allSatisfy { offset, token in offset % 2 == 0 ? token.isWord : token.isDot }
     }
 
-    /// Walks back over `word *("." word)`.
+    /// Reads backwards over `word *("." word)`.
     private static func startOfLocalPart(_ tokens: [AddressLexeme], before at: Int, downTo limit: Int) -> Int {
         var first = at
         while first > limit, tokens[first - 1].isWord {
@@ -131,7 +134,7 @@ enum AddrSpecReader {
         return first
     }
 
-    /// Walks over `atom *("." atom)` or a domain literal.
+    /// Reads over `atom *("." atom)` or a domain literal.
     private static func endOfDomain(_ tokens: [AddressLexeme], after at: Int) -> Int {
         var end = at + 1
         guard end < tokens.count else { return end }
@@ -194,7 +197,8 @@ enum AddrSpecReader {
         if length > DomainName.maximumLength { defects.insert(.invalidDomain) }
     }
 
-    /// Appends what a quoted string or comment says: without its delimiters, folds and the backslashes of quoted pairs.
+    /// Appends the content of a quoted string or comment, without its delimiters, folds and the
+    /// backslashes of quoted pairs.
     static func appendUnquoted(_ quoted: ArraySlice<UInt8>, to output: inout [UInt8]) {
         let inner = quoted.dropFirst().dropLast()
         var index = inner.startIndex

@@ -2,22 +2,24 @@
 
 /// The widest reading of an address field, used to remove or rewrite everything that could be an address.
 package enum AddressCandidates {
-    /// Octets looked at on each side of an `@` for one candidate, several times what SMTP allows. A longer address part is
-    /// found truncated.
+    /// Octets that are read on each side of an `@` for one candidate, several times the limit of
+    /// SMTP. A longer address part is found truncated.
     package static let maximumPartLength = 512
 
-    /// Something that could be taken for an address.
+    /// Text that could be taken for an address.
     package struct Candidate: Sendable, Hashable {
         package var addrSpec: AddrSpec
-        /// Where it is in the raw value, quotes and encoded words included. Indices are those of the slice.
+        /// Its range in the raw value, quotes and encoded words included. Indices are those of the
+        /// slice.
         package var range: Range<Int>
     }
 
     /// All candidates, without repetition, in order of position.
     ///
-    /// These are read: the raw octets around each `@` (also in quotes, comments and names; with and without quoted pairs), the
-    /// value without comments and white space, what `AddressList` reads, and the text after decoding encoded words. Full-width
-    /// and small `@` (U+FF20, U+FE6B) count.
+    /// Reads the raw octets around each `@`: also in quotes, comments and names, and with and
+    /// without quoted pairs. Also reads the value without comments and white space, the result of
+    /// `AddressList`, and the text after decoding of encoded words. Full-width and small `@`
+    /// (U+FF20, U+FE6B) count.
     package static func find(in value: ArraySlice<UInt8>) -> [Candidate] {
         var found = [Candidate]()
         var seen = Set<Candidate>()
@@ -37,7 +39,7 @@ package enum AddressCandidates {
     /// All candidates; ranges are offsets in the UTF-8 form.
     package static func find(in value: String) -> [Candidate] { find(in: Array(value.utf8)[...]) }
 
-    /// Octets derived from the value, each with the raw range that it came from.
+    /// Octets derived from the value, each with its range in the raw value.
     private struct View {
         var octets = [UInt8]()
         var starts = [Int]()
@@ -79,7 +81,8 @@ package enum AddressCandidates {
             }
         }
 
-        /// Encoded words decoded: once with their neighbours, and each run of words by itself.
+        /// Encoded words decoded: once together with their neighbours, and once each run of words
+        /// alone.
         static func decoded(_ value: ArraySlice<UInt8>) -> [View] {
             guard EncodedWord.occurs(in: value) else { return [] }
             var joined = View()
@@ -105,7 +108,7 @@ package enum AddressCandidates {
         }
     }
 
-    /// Reads around each `@`. Bounded work for each.
+    /// Reads around each `@`, with bounded work for each.
     private static func scan(_ view: View, _ add: (Candidate) -> Void) {
         let octets = view.octets
         var index = 0
@@ -140,8 +143,9 @@ package enum AddressCandidates {
 
     private static func endsWideAt(_ octets: [UInt8], _ end: Int) -> Bool { end >= 3 && atWidth(octets, end - 3) == 3 }
 
-    /// Where the local part could begin: after the last octet that is not atext, without leading dots; after the last octet
-    /// that a program which turns text into links would not accept; or at an opening quote.
+    /// The possible starts of the local part. After the last octet that is not atext, without
+    /// leading dots. After the last octet that a program which makes links of text would not
+    /// accept. At an opening quote.
     private static func localStarts(_ octets: [UInt8], _ at: Int) -> [Int] {
         let limit = max(0, at - maximumPartLength)
         var start = at

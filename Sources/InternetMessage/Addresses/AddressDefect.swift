@@ -1,4 +1,4 @@
-// What can be wrong with an address field, and how bad each of these things is.
+// The possible defects of an address field, and the severity of each.
 
 /// A departure of an address field from the syntax that RFC 5322 section 3.4 lets programs generate.
 package enum AddressDefect: Sendable, Hashable, CaseIterable {
@@ -9,13 +9,13 @@ package enum AddressDefect: Sendable, Hashable, CaseIterable {
     case domainLiteral
     /// A local part in quotes.
     case quotedLocalPart
-    /// An address literal that RFC 5321 section 4.1.3 does not know, in a domain literal.
+    /// An address literal that is not in RFC 5321 section 4.1.3, in a domain literal.
     case unknownAddressLiteral
 
     // MARK: Obsolete (RFC 5322 section 4): must be read, must not be written
     /// A source route `<@a,@b:c@d>`.
     case obsoleteRoute
-    /// A local part of several words where at least one is quoted or separated from its dot.
+    /// A local part of several words, at least one of which is quoted or separated from its dot.
     case obsoleteLocalPart
     /// White space or a comment around `@` or the dots of a domain.
     case obsoleteDomain
@@ -23,7 +23,7 @@ package enum AddressDefect: Sendable, Hashable, CaseIterable {
     case dotInPhrase
     /// Nothing between two commas, or at the beginning or end of the list.
     case emptyElement
-    /// A fold whose continuation is nothing but white space.
+    /// A fold with only white space in its continuation.
     case obsoleteFold
     /// A control character (not NUL, CR or LF) in a quoted string or comment, or a quoted pair of one of these.
     case obsoleteText
@@ -49,9 +49,9 @@ package enum AddressDefect: Sendable, Hashable, CaseIterable {
     case unterminatedDomainLiteral
     /// A group without its `;`.
     case unterminatedGroup
-    /// `;` outside a group: read as a comma, since some programs write it so.
+    /// `;` outside a group. Read as a comma, since some programs write it so.
     case semicolonSeparator
-    /// A group inside a group: read as if the inner one began after the outer.
+    /// A group inside a group. Read as if the inner one began after the outer one.
     case nestedGroup
     /// More than one `@` outside quotes in one address.
     case multipleAt
@@ -59,7 +59,7 @@ package enum AddressDefect: Sendable, Hashable, CaseIterable {
     case atInPhrase
     /// An addr-spec that is not a dot-atom, quoted string or domain literal: dots in wrong places, words without dots, specials.
     case malformedAddrSpec
-    /// A special character where none is allowed.
+    /// A special character in a place that does not allow it.
     case strayCharacter
     /// An encoded word in an addr-spec or in place of one.
     case encodedWordInAddress

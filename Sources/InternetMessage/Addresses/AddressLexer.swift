@@ -1,9 +1,9 @@
-// Cuts an address field into the tokens of RFC 5322 section 3.2, in one pass.
+// Divides an address field into the tokens of RFC 5322 section 3.2, in one pass.
 
 /// A token with its place in the raw value.
 struct AddressLexeme {
     enum Kind: Equatable {
-        /// A run of atext; also of octets that fit nowhere (controls), which are reported.
+        /// A run of atext, and of octets that no rule allows (controls), which are reported.
         case atom
         /// `"…"`, quotes included in the range.
         case quotedString
@@ -21,14 +21,14 @@ struct AddressLexeme {
     var isSpaced: Bool
 }
 
-/// The tokens of a value and what is wrong with them.
+/// The tokens of a value and its defects.
 struct AddressLexer {
     private let input: UnsafeBufferPointer<UInt8>
     private let base: Int
     private var index = 0
     private(set) var defects = Set<AddressDefect>()
-    // After one of these was found without its end, the rest of the value holds no end either:
-    // from then on the opening character is an ordinary one. Each search for an end thus fails at most once.
+    // If one of these has no end, the rest of the value has no end for it either. From then on the
+    // opening character is an ordinary one, so each search for an end fails at most once.
     private var quoteIsOrdinary = false
     private var commentIsOrdinary = false
     private var bracketIsOrdinary = false
@@ -38,7 +38,7 @@ struct AddressLexer {
         self.base = base
     }
 
-    /// Cuts `value` into tokens; ranges are indices of the slice. Linear.
+    /// Divides `value` into tokens; ranges are indices of the slice. Linear.
     static func tokens(of value: ArraySlice<UInt8>) -> (tokens: [AddressLexeme], defects: Set<AddressDefect>) {
         value.withUnsafeBufferPointer { buffer in
             var lexer = AddressLexer(buffer, base: value.startIndex)
@@ -95,7 +95,7 @@ struct AddressLexer {
         return .special(octet)
     }
 
-    /// Whether the octet becomes part of an atom; one that does not belong there is reported.
+    /// Whether the octet becomes part of an atom. One that is not allowed there is reported.
     private mutating func isAtom(_ octet: UInt8) -> Bool {
         if octet.isAtomText { return true }
         guard octet.isForbiddenControl else { return false }
@@ -106,7 +106,7 @@ struct AddressLexer {
     /// Skips spaces, tabs and folds, and reports line breaks that are not folds.
     private mutating func skipWhiteSpace() -> Bool {
         let start = index
-        // Whether the current line, which a fold began, has held only white space so far.
+        // Whether the current line, which a fold began, contains only white space so far.
         var isBlankContinuation = false
         while index < input.count, input[index].isFoldingWhiteSpace {
             let width = lineBreak(at: index)
@@ -118,7 +118,8 @@ struct AddressLexer {
                 index += 1
             }
         }
-        // A fold at the very end is not reported: its continuation is blank, but RFC 5322 allows one there as CFWS.
+        // A fold at the very end is not reported. Its continuation is blank, but RFC 5322 allows it
+        // there as CFWS.
         return index > start
     }
 
@@ -132,7 +133,7 @@ struct AddressLexer {
         return width
     }
 
-    /// Looks at one octet inside quotes or a comment and returns how many to skip.
+    /// Reads one octet inside quotes or a comment, and returns the number of octets to skip.
     private mutating func inner(at position: Int) -> Int {
         let octet = input[position]
         switch octet {
@@ -142,7 +143,7 @@ struct AddressLexer {
             return lineBreak(at: position)
         case UInt8(ascii: "\\") where position + 1 < input.count:
             let next = input[position + 1]
-            // obs-qp allows NUL, CR and LF too, but today's programs do not agree on what they mean.
+            // obs-qp allows NUL, CR and LF too, but today's programs disagree about their meaning.
             if next == 0 { defects.insert(.nul) }
             if next == 0x0D || next == 0x0A { defects.insert(.bareLineBreak) }
             if next.isControl, next != 0x09 { defects.insert(.obsoleteText) }

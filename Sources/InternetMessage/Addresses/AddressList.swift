@@ -2,9 +2,9 @@
 
 /// One mailbox of an address field, with its place in the raw value.
 package struct Mailbox: Sendable, Hashable {
-    /// The decoded display name (RFC 2047), unquoted; nil where there is none.
+    /// The decoded display name (RFC 2047), unquoted; nil if there is none.
     package var displayName: String?
-    /// The decoded text of the first comment, which old programs use as a name; nil where there is none.
+    /// The decoded text of the first comment, which old programs use as a name; nil if there is none.
     package var comment: String?
     package var addrSpec: AddrSpec
     /// The whole mailbox, from its first word to its last, comments included. Indices are those of the slice that was parsed.
@@ -41,7 +41,7 @@ package enum Address: Sendable, Hashable {
     }
 }
 
-/// The elements of an address field (From, To, Cc, Reply-To, …) and what is wrong with it.
+/// The elements of an address field (From, To, Cc, Reply-To, …) and its defects.
 package struct AddressList: Sendable, Hashable {
     package var addresses: [Address]
     package var defects: Set<AddressDefect>
@@ -59,8 +59,9 @@ package struct AddressList: Sendable, Hashable {
 
     /// Reads the raw value of an address field: everything after the colon, folds unchanged.
     ///
-    /// Never fails; linear in time and memory, without recursion. If the syntax is broken, this is one sane reading of it, and
-    /// `defects` says so; `AddressCandidates` finds what other programs may read, `AuthorAddress` refuses what is ambiguous.
+    /// Never fails; linear in time and memory, without recursion. If the syntax is broken, this is
+    /// one reasonable reading of it, and `defects` reports the faults. `AddressCandidates` finds
+    /// the addresses that other programs may read, and `AuthorAddress` refuses ambiguous fields.
     package static func parse(_ value: ArraySlice<UInt8>) -> AddressList {
         var parser = AddressListParser(value)
         return parser.run()

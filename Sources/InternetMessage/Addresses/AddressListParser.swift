@@ -1,4 +1,5 @@
-// The forgiving reading of an address list: tokens to mailboxes and groups (RFC 5322 sections 3.4 and 4.4).
+// The lenient reading of an address list: tokens to mailboxes and groups (RFC 5322 sections 3.4 and
+// 4.4).
 
 struct AddressListParser {
     private let value: ArraySlice<UInt8>
@@ -14,9 +15,9 @@ struct AddressListParser {
         if value.contains(where: { $0 >= 0x80 }), !value.isValidUTF8 { defects.insert(.notUTF8) }
     }
 
-    /// What was read of the current element so far.
+    /// The part of the current element that was read so far.
     private struct Element {
-        /// Words and specials outside `<…>`; `isSpaced` is also set where a comment precedes.
+        /// Words and specials outside `<…>`; `isSpaced` is also set if a comment precedes.
         var words = [AddressLexeme]()
         /// Contents of `<…>`.
         var angle: [AddressLexeme]?
@@ -24,7 +25,7 @@ struct AddressListParser {
         var start: Int?
         var end = 0
         var isCommented = false
-        /// Whether `words` hold an `@`.
+        /// Whether `words` contains an `@`.
         var hasAt = false
 
         mutating func take(_ token: AddressLexeme) {
@@ -94,7 +95,8 @@ struct AddressListParser {
         return AddressList(addresses: addresses, defects: defects)
     }
 
-    /// Whether the semicolon that was read last is between words without white space, as in `a;b@c`: then it ends no element.
+    /// Whether the last semicolon is between words without white space, as in `a;b@c`. Such a
+    /// semicolon does not end an element.
     private func isWithinWord(_ element: Element) -> Bool {
         guard element.angle == nil, !element.hasAt, let last = element.words.last, last.isWord, index < tokens.count else {
             return false
@@ -103,9 +105,11 @@ struct AddressListParser {
         return !semicolon.isSpaced && !next.isSpaced && next.isWord
     }
 
-    /// Handles a word after `<…>`. An address there begins a new element (true); anything else is reported and skipped (false).
+    /// Handles a word after `<…>`. An address there begins a new element (true). Anything else is
+    /// reported and skipped (false).
     private mutating func splitsAfterAngle(_ element: inout Element, _ token: AddressLexeme) -> Bool {
-        // Looks ahead over this element. The cost is amortised, because a skipped stretch is skipped as a whole.
+        // Reads ahead over this element. The cost is amortised, as a skipped stretch is skipped
+        // only once.
         var ahead = index
         var hasAddress = token.isAt
         scan: while ahead < tokens.count {
@@ -173,7 +177,8 @@ struct AddressListParser {
         defects.insert(.unterminatedAngle)
     }
 
-    /// Turns the element into mailboxes and resets it. Returns whether there was one, even a broken one.
+    /// Converts the element to mailboxes and resets it. Returns whether there was one, even a
+    /// broken one.
     @discardableResult
     private mutating func finish(_ element: inout Element) -> Bool {
         defer { element = Element() }
@@ -193,7 +198,7 @@ struct AddressListParser {
             if holdsEncodedWord(element.angle ?? element.words) { defects.insert(.encodedWordInAddress) }
         }
         for (number, spec) in found.enumerated() {
-            // Of several addresses in one element, only the first includes what is before it.
+            // If one element has several addresses, only the first includes the text before it.
             let first = number == 0 ? min(start, spec.range.lowerBound) : spec.range.lowerBound
             let range = first..<(found.count == 1 ? element.end : spec.range.upperBound)
             let mailbox = Mailbox(
@@ -204,7 +209,7 @@ struct AddressListParser {
         return true
     }
 
-    /// Reports what is not allowed in a display name.
+    /// Reports characters that a display name does not allow.
     private mutating func inspectPhrase(_ words: [AddressLexeme]) {
         for word in words {
             switch word.kind {
@@ -223,7 +228,8 @@ struct AddressListParser {
         return EncodedWord.occurs(in: value[first.range.lowerBound..<last.range.upperBound])
     }
 
-    /// The words as text: unquoted, decoded, one space where there was white space. Nil for none.
+    /// The words as text: unquoted, decoded, with one space for white space between them. Nil for
+    /// none.
     private func displayName(_ words: [AddressLexeme]) -> String? {
         guard !words.isEmpty else { return nil }
         var text = [UInt8]()

@@ -1,8 +1,8 @@
 // Address literals (RFC 5321 section 4.1.3).
 
 package enum AddressLiteral {
-    /// Whether the octets, brackets included, are an IPv4 or IPv6 address literal. General address literals (no other tag was
-    /// ever registered) are refused.
+    /// Whether the octets, brackets included, are an IPv4 or IPv6 address literal. General address
+    /// literals are refused, as no other tag was ever registered.
     package static func isValid(_ literal: some Collection<UInt8>) -> Bool {
         let text = Array(literal)
         guard text.count > 2, text.first == UInt8(ascii: "["), text.last == UInt8(ascii: "]") else { return false }
@@ -28,7 +28,8 @@ package enum AddressLiteral {
         guard let head = groups(halves.0, isLast: halves.1 == nil) else { return false }
         guard let tailText = halves.1 else { return head == 8 }
         guard let tail = groups(tailText, isLast: true) else { return false }
-        // RFC 5321 requires "::" to stand for at least two groups; RFC 4291 section 2.2, which is followed here, allows one.
+        // RFC 5321 requires "::" to replace at least two groups. RFC 4291 section 2.2, which is
+        // followed here, allows one.
         return head + tail <= 7
     }
 
@@ -43,7 +44,7 @@ package enum AddressLiteral {
         return (text, nil)
     }
 
-    /// Number of 16-bit groups, an IPv4 tail counting two; nil where malformed. Empty text has none.
+    /// Number of 16-bit groups, an IPv4 tail counting two; nil if malformed. Empty text has none.
     private static func groups(_ text: ArraySlice<UInt8>, isLast: Bool) -> Int? {
         guard !text.isEmpty else { return 0 }
         let parts = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)

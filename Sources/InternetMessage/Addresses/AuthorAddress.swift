@@ -1,16 +1,20 @@
-// The one address in From, or why there is none on which all programs agree (RFC 5322 section 3.6.2, RFC 7489 section 6.6.1).
+// The one address in From, or the reason why there is none on which all programs agree (RFC 5322
+// section 3.6.2, RFC 7489 section 6.6.1).
 
 import Support
 
-/// The strict reader of From, for deciding who wrote a message. A field that two sane parsers could read differently is refused.
+/// The strict reader of From, which decides who wrote a message. Refuses a field that two
+/// reasonable parsers could read differently.
 package enum AuthorAddress {
     /// The author's address.
     ///
-    /// There must be exactly one From field with exactly one mailbox in the current syntax of RFC 5322 and RFC 6532. Within that
-    /// syntax, these are refused: white space within the address (next to `<` and `>` it is accepted), domain literals, and
-    /// quoted local parts with specials. What programs write against that syntax around the address is accepted where every
-    /// reading finds the same address (`LooseMailbox`), and so are comments with specials and encoded words that decode to
-    /// addresses.
+    /// There must be exactly one From field with exactly one mailbox in the current syntax of RFC
+    /// 5322 and RFC 6532. Three things of that syntax are refused: white space within the address
+    /// (next to `<` and `>` it is accepted), domain literals, and quoted local parts with specials.
+    ///
+    /// Text around the address may violate that syntax if every reading finds the same address
+    /// (`LooseMailbox`). The same applies to comments with specials and to encoded words that
+    /// decode to addresses.
     package static func parse(header: HeaderSection) -> Result<AddrSpec, AuthorDefect> {
         var author: HeaderField?
         for field in header.fields {
@@ -38,7 +42,7 @@ package enum AuthorAddress {
         }
     }
 
-    /// What is before the address in the raw value of a From field, as text; nil where that is nothing.
+    /// The text before the address in the raw value of a From field; nil if there is none.
     package static func name(value: ArraySlice<UInt8>) -> String? {
         let tokens = AddressLexer.tokens(of: value).tokens
         guard let bracket = tokens.lastIndex(where: { $0.isOne(of: "<") }) else { return nil }
@@ -56,7 +60,7 @@ package enum AuthorAddress {
 
     /// Whether a program that ignores characters not allowed in field names reads the name as `From`.
     private static func isDisguised(_ field: HeaderField) -> Bool {
-        // Anything longer is not a name with a stray character in it.
+        // A longer name is not `From` with a stray character.
         guard field.valueStart <= 64 else { return false }
         var found = 0
         for octet in field.bytes[..<field.valueStart] where octet > 0x20 && octet < 0x7F && octet != UInt8(ascii: ":") {
@@ -87,7 +91,8 @@ package enum AuthorAddress {
             let octet = bytes[index]
             index += 1
             var next = index
-            // After a bare CR or LF, white space does not help: `\r From:` is a line to some programs. After CRLF it is a fold.
+            // After a bare CR or LF, white space does not help: `\r From:` is a line to some
+            // programs. After CRLF it is a fold.
             let isFold = octet == 0x0A && index >= 2 && bytes[index - 2] == 0x0D && bytes[index].isWhiteSpace
             if isFold || (octet == 0x0D && bytes[index] == 0x0A) { continue }
             while next < bytes.count, next < index + 8, bytes[next].isWhiteSpace { next += 1 }
@@ -98,7 +103,7 @@ package enum AuthorAddress {
     }
 }
 
-/// A recogniser for one mailbox. It looks at tokens, never repairs, and stops at the first error.
+/// A recogniser for one mailbox. It reads tokens, never repairs, and stops at the first error.
 private struct StrictMailbox {
     private let value: ArraySlice<UInt8>
     private let tokens: [AddressLexeme]
@@ -112,7 +117,7 @@ private struct StrictMailbox {
     func read() throws(AuthorDefect) -> AddrSpec {
         try checkOctets()
         guard tokens.contains(where: { $0.kind != .comment }) else { throw .empty }
-        // `<` separates the name from the address; without one, everything is the address.
+        // `<` separates the name from the address. Without it, everything is the address.
         guard let open = tokens.firstIndex(where: { $0.kind == .special(UInt8(ascii: "<")) }) else {
             return try readBare()
         }
@@ -126,7 +131,8 @@ private struct StrictMailbox {
         return try readAddress(inside, isAngled: true)
     }
 
-    /// The address of a field that is well-formed but for what is beside the address; nil where that may be another one.
+    /// The address of a field that is well-formed except next to the address; nil if there may be
+    /// another address.
     func readLoosely() -> AddrSpec? {
         LooseMailbox(value, tokens).read { inside, isAngled in try? readAddress(inside, isAngled: isAngled) }
     }
@@ -169,7 +175,8 @@ private struct StrictMailbox {
         for scalar in text.unicodeScalars where Self.isSpecialForm(scalar) { throw .ambiguousComment }
     }
 
-    /// Only quoted pairs of `"` and `\` are accepted: others are legal, but programs read them differently.
+    /// Only quoted pairs of `"` and `\` are accepted. Others are legal, but programs read them
+    /// differently.
     private func checkQuotedPairs(_ token: AddressLexeme) throws(AuthorDefect) {
         var octets = value[token.range].dropFirst().dropLast()
         while let octet = octets.popFirst() {
@@ -205,7 +212,8 @@ private struct StrictMailbox {
         words.contains { $0.range.upperBound <= word.range.lowerBound && $0.kind != .comment }
     }
 
-    /// Refuses encoded words that a program which decodes before it parses would read as an address or as a line break.
+    /// Refuses encoded words that a program which decodes before it parses would read as an address
+    /// or a line break.
     private func checkEncodedWords(_ text: ArraySlice<UInt8>) throws(AuthorDefect) {
         guard EncodedWord.occurs(in: text) else { return }
         var isUndecodable = false
@@ -283,7 +291,7 @@ private struct StrictMailbox {
         let local = inner[..<at]
         let domain = inner[(at + 1)...]
         guard !local.isEmpty, !domain.isEmpty else { throw .noAddress }
-        // White space is allowed before the first token only.
+        // White space is allowed only before the first token.
         for token in inner.dropFirst() where token.isSpaced || token.kind == .comment {
             throw isAngled ? .whiteSpaceInAddress : wordsAreSpaced(local, domain) ? .strayText : .whiteSpaceInAddress
         }
@@ -291,7 +299,7 @@ private struct StrictMailbox {
         return AddrSpec(localPart: try readLocalPart(local), domain: try readDomain(domain))
     }
 
-    /// Whether two words are side by side, as in `John a@b`.
+    /// Whether two words are next to each other, as in `John a@b`.
     private func wordsAreSpaced(_ local: ArraySlice<AddressLexeme>, _ domain: ArraySlice<AddressLexeme>) -> Bool {
         for part in [local, domain] {
             for (left, right) in zip(part, part.dropFirst()) where left.isWord && right.isWord { return true }
@@ -309,8 +317,8 @@ private struct StrictMailbox {
         if tokens.count == 1, first.kind == .quotedString {
             var text = [UInt8]()
             AddrSpecReader.appendUnquoted(value[first.range], to: &text)
-            // Specials, spaces and line breaks in quotes: a program that cuts at the first "@" or at white space finds another
-            // address.
+            // Specials, spaces and line breaks in quotes. A program that splits at the first "@" or
+            // at white space finds another address.
             guard !text.isEmpty, text.allSatisfy({ $0.isAtomText || $0 == UInt8(ascii: ".") }),
                 text.count == first.range.count - 2
             else { throw .ambiguousLocalPart }
@@ -340,14 +348,16 @@ private struct StrictMailbox {
         guard tokens.allSatisfy({ $0.kind == .atom || $0.isDot }), last.kind == .atom, let ascii = DomainName.toASCII(text) else {
             throw .invalidDomain
         }
-        // An internationalised name must be in its normal form: if programs map it differently, its owner is unclear.
+        // An internationalised name must be in its normal form. If programs map it differently, its
+        // owner is unclear.
         if text.utf8.contains(where: { $0 >= 0x80 }), DomainName.toUnicode(ascii)?.hasSameOctets(as: text) != true {
             throw .invalidDomain
         }
         return text
     }
 
-    /// Full-width and small forms, which compatibility mapping turns into ASCII, `@` among them, and letters that folding does.
+    /// Full-width and small forms, which compatibility mapping converts to ASCII (`@` among them),
+    /// and letters that folding converts.
     private static func isLookAlike(_ scalar: Unicode.Scalar) -> Bool { scalar.foldsToASCII }
 
     /// Full-width and small forms, in which `@` and brackets can be written.

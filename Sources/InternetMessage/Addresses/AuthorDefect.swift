@@ -1,6 +1,7 @@
-// Why a message has no single author address that every program agrees on.
+// The reasons why a message has no single author address on which every program agrees.
 
-/// Why a From is refused. The raw value is a stable code for logs and counters. No text quotes the message.
+/// The reason why a From is refused. The raw value is a stable code for logs and counters. No text
+/// quotes the message.
 package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     /// No From field.
     case missingFrom
@@ -11,7 +12,7 @@ package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     case disguisedFrom
     /// White space between `From` and its colon (obsolete).
     case spaceBeforeColon
-    /// Nothing but white space and comments.
+    /// Only white space and comments.
     case empty
     /// More than one mailbox: `a@b, c@d`.
     case multipleMailboxes
@@ -31,31 +32,32 @@ package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
     case multipleAt
     /// A comment, white space or fold inside the address.
     case whiteSpaceInAddress
-    /// A comment that holds specials, encoded words or other comments: a program that does not recognise comments finds an
-    /// address there.
+    /// A comment that contains specials, encoded words or other comments. A program that does not
+    /// recognise comments finds an address there.
     case ambiguousComment
     /// A quoted string, comment, `<` or `[` that does not end.
     case unterminated
     /// Text after the address that is not a comment, or words before an address without `<…>`.
     case strayText
-    /// A special character where none is allowed.
+    /// A special character in a place that does not allow it.
     case strayCharacter
     /// An encoded word as the address or within it.
     case encodedWordInAddress
-    /// An encoded word (in the display name or in quotes) that decodes to an address with its punctuation, to control
-    /// characters, or does not decode.
+    /// An encoded word (in the display name or in quotes) that cannot be decoded, or whose text
+    /// contains control characters or an address with its punctuation.
     case ambiguousEncodedWord
     /// NUL, or another control character; also NEL, and the Unicode line and paragraph separators.
     case controlCharacter
     /// CR or LF that is not a fold, or a fold without CR.
     case bareLineBreak
-    /// A fold followed by nothing but white space (obsolete).
+    /// A fold followed only by white space (obsolete).
     case obsoleteFold
     /// A quoted pair of a character that needs none, or an obsolete one.
     case quotedPair
-    /// A domain literal: sending from it cannot be proven.
+    /// A domain literal. No mechanism can prove it as the sender.
     case domainLiteral
-    /// The local part is quoted and holds specials, has characters that look like `@` or ASCII letters, or is partly invisible.
+    /// The local part is quoted and contains specials, has characters that look like `@` or ASCII
+    /// letters, or is partly invisible.
     case ambiguousLocalPart
     /// Local part of several words, or dots in wrong places.
     case malformedLocalPart
@@ -66,7 +68,8 @@ package enum AuthorDefect: String, Error, Sendable, Hashable, CaseIterable {
 }
 
 extension AuthorDefect {
-    /// Whether the defect is outside the address: the octets are sound, and the field may have one address all the same.
+    /// Whether the defect is outside the address. The octets are sound, and the field may still
+    /// have one address.
     var isBesideAddress: Bool {
         switch self {
         case .multipleMailboxes, .emptyElement, .atInDisplayName, .ambiguousComment, .strayText, .strayCharacter,
@@ -96,7 +99,7 @@ extension AuthorDefect: CustomStringConvertible {
         case .whiteSpaceInAddress: "white space or a comment inside the address of From"
         case .ambiguousComment: "a comment in From that could be read as an address"
         case .unterminated: "an unterminated quote, comment or bracket in From"
-        case .strayText: "text beside the address of From"
+        case .strayText: "text next to the address of From"
         case .strayCharacter: "a special character out of place in From"
         case .encodedWordInAddress: "an encoded word in the address of From"
         case .ambiguousEncodedWord: "an encoded word in From that could be read as an address or does not decode"

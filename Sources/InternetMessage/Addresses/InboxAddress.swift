@@ -1,7 +1,7 @@
 // The user's real address, which must never be shown.
 
-/// A user's real address. Deliberately not a `String`: its descriptions are redacted, it cannot be encoded,
-/// and anyone who needs the address has to ask for it by a name that a reviewer sees.
+/// A user's real address. Deliberately not a `String`. Its descriptions are redacted, and it cannot
+/// be encoded. Code that needs the address must read `revealed`, which a reviewer sees.
 package struct InboxAddress: Sendable, Hashable {
     private let address: AddrSpec
 
@@ -10,7 +10,8 @@ package struct InboxAddress: Sendable, Hashable {
     /// The address itself. Only for an envelope that leaves for the user, for comparison, and for sealed storage.
     package var revealed: AddrSpec { address }
 
-    /// What operators see of it: `l…@gmail.com`. One scalar: a character may be the whole local part.
+    /// The form that operators see: `l…@gmail.com`. Shows one scalar, as one character may be the
+    /// whole local part.
     package var hint: String { (address.localPart.unicodeScalars.first.map { String($0) } ?? "") + "…@" + address.domain }
 }
 

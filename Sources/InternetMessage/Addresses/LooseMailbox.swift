@@ -1,20 +1,21 @@
-// From as programs write it against the grammar, where every reading of it finds the same one address.
+// Reads a From that violates the grammar, if every reading of it finds the same one address.
 
 import Support
 
-/// A reader of one mailbox for fields that `StrictMailbox` refuses. It takes what is outside the address for a name, whatever it
-/// is made of, but only if no program could find another address there.
+/// A reader of one mailbox for fields that `StrictMailbox` refuses. It takes any text outside the
+/// address for a name, but only if no program could find another address there.
 struct LooseMailbox {
     private let value: ArraySlice<UInt8>
     private let tokens: [AddressLexeme]
 
-    /// - Parameter tokens: those of the value, in which every quoted string, comment and bracket has its end.
+    /// - Parameter tokens: of the value. Every quoted string, comment and bracket in them must have
+    ///   its end.
     init(_ value: ArraySlice<UInt8>, _ tokens: [AddressLexeme]) {
         self.value = value
         self.tokens = tokens
     }
 
-    /// The address; nil where there may be another one, or where its own place is not certain.
+    /// The address; nil if there may be another one, or if its own place is not certain.
     /// - Parameter address: reads the tokens of the address alone, strictly.
     func read(_ address: (ArraySlice<AddressLexeme>, _ isAngled: Bool) -> AddrSpec?) -> AddrSpec? {
         guard let author = author(address), hasHarmlessTexts, hasHarmlessWords else { return nil }
@@ -25,7 +26,7 @@ struct LooseMailbox {
     private func author(_ address: (ArraySlice<AddressLexeme>, _ isAngled: Bool) -> AddrSpec?) -> AddrSpec? {
         let brackets = tokens.indices.filter { tokens[$0].isOne(of: "<>") }
         guard !brackets.isEmpty else {
-            // Without brackets, only comments may be beside the address.
+            // Without brackets, only comments may be next to the address.
             var inside = tokens[...]
             while inside.first?.kind == .comment { inside.removeFirst() }
             while inside.last?.kind == .comment { inside.removeLast() }
@@ -37,13 +38,14 @@ struct LooseMailbox {
         return address(tokens[(brackets[0] + 1)..<brackets[1]], true)
     }
 
-    /// Whether no reader takes these tokens for the beginning of a group or for the escape of the bracket.
+    /// Whether no reader takes these tokens for the beginning of a group or for an escape of the
+    /// bracket.
     private func isName(_ tokens: ArraySlice<AddressLexeme>) -> Bool {
         tokens.indices.allSatisfy { index in
             let token = tokens[index]
             guard case .special(let octet) = token.kind else { return true }
             guard octet == UInt8(ascii: "\\") else { return "@,;.)]".utf8.contains(octet) }
-            // `O\'Brien`: only before a mark, as `\n` is a line end to some.
+            // `O\'Brien`: only before a mark, as some programs read `\n` as a line end.
             guard index + 1 < tokens.endIndex, case let next = tokens[index + 1], !next.isSpaced, next.kind == .atom else {
                 return false
             }
@@ -60,7 +62,7 @@ struct LooseMailbox {
 
     // MARK: Quoted strings and comments
 
-    /// Whether quoted pairs are of marks alone, and no comment holds a bracket.
+    /// Whether only marks are in quoted pairs, and no comment contains a bracket.
     private var hasHarmlessTexts: Bool {
         tokens.allSatisfy { token in
             guard token.kind == .quotedString || token.kind == .comment || token.kind == .domainLiteral else { return true }
@@ -76,7 +78,7 @@ struct LooseMailbox {
         }
     }
 
-    /// Whether every encoded word decodes, and to nothing that could end a line.
+    /// Whether every encoded word decodes, and contains nothing that could end a line.
     private var hasHarmlessWords: Bool {
         guard EncodedWord.occurs(in: value) else { return true }
         var isHarmless = true
@@ -92,7 +94,8 @@ struct LooseMailbox {
 
     // MARK: Other addresses
 
-    /// Whether each place where a program could find an address, decoded or not, holds this one.
+    /// Whether each place in which a program could find an address, decoded or not, contains this
+    /// one.
     private func isOnly(_ author: AddrSpec) -> Bool {
         var places: [Int: [AddressCandidates.Candidate]] = [:]
         for candidate in AddressCandidates.find(in: value) { places[candidate.range.upperBound, default: []].append(candidate) }
@@ -106,14 +109,15 @@ struct LooseMailbox {
         "'", "`", "\u{2018}", "\u{2019}", "\u{201C}", "\u{201D}", "\u{201E}", "\u{AB}", "\u{BB}", "\u{2039}", "\u{203A}",
     ]
 
-    /// Whether a candidate is this address, also between quotation marks that are letters to the grammar.
-    /// - Parameter orEndOf: whether the candidate may lack the beginning of the local part, as where a program makes a link of
-    /// it.
+    /// Whether a candidate is this address, also if it is between quotation marks that are letters
+    /// in the grammar.
+    /// - Parameter orEndOf: whether the candidate may lack the beginning of the local part, as when
+    ///   a program makes a link of it.
     private static func isSame(_ candidate: AddrSpec, _ author: AddrSpec, orEndOf: Bool = false) -> Bool {
         var local = Array(candidate.localPart.unicodeScalars)
         var domain = Array(candidate.domain.unicodeScalars)
         if let last = domain.last, quotationMarks.contains(last) {
-            // A mark on one side alone belongs to the address.
+            // A mark on only one side belongs to the address.
             let isBetween = local.first.map(quotationMarks.contains) ?? false
             guard isBetween || orEndOf else { return false }
             domain.removeLast()

@@ -8,10 +8,11 @@ extension Mailbox {
         return "\(phrase) <\(addrSpec.wireForm)>"
     }
 
-    /// A display name as an RFC 5322 phrase: atoms if all words are atoms, else a quoted string, else (not ASCII, or looks like
-    /// an encoded word) encoded words.
+    /// A display name as an RFC 5322 phrase: atoms if all words are atoms, otherwise a quoted
+    /// string. Encoded words if it is not ASCII or looks like an encoded word.
     ///
-    /// Control characters become spaces; white space at the ends is dropped. Empty if nothing else remains.
+    /// Control characters become spaces; white space at the ends is dropped. Empty if no other text
+    /// remains.
     package static func phrase(_ name: String) -> String {
         let octets = HeaderField.trim(Array(EncodedWord.withoutControls(name).utf8)[...])
         guard !octets.isEmpty else { return "" }
@@ -32,7 +33,7 @@ extension Address {
         case .mailbox(let mailbox): return mailbox.serialized
         case .group(let name, let members):
             let phrase = Mailbox.phrase(name)
-            // A group must have a name; our parser gives an empty one if it was missing.
+            // A group must have a name. Our parser gives an empty one if it was missing.
             let list = members.map(\.serialized).joined(separator: ", ")
             return (phrase.isEmpty ? "\"\"" : phrase) + ":" + (list.isEmpty ? "" : " " + list) + ";"
         }
@@ -45,7 +46,7 @@ extension AddressList {
 }
 
 extension AddrSpec {
-    /// The wire form with the domain in A-labels, for mail without SMTPUTF8; nil where the local part is not ASCII or the
+    /// The wire form with the domain in A-labels, for mail without SMTPUTF8; nil if the local part is not ASCII or the
     /// domain has no such form.
     package var asciiWireForm: String? {
         if isASCII { return wireForm }

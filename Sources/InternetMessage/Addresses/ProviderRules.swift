@@ -1,9 +1,9 @@
-// How mailbox providers treat local parts: dots that do not count, tags after a plus.
+// The rules of mailbox providers for local parts: dots that do not count, tags after a plus.
 
 import Support
 
-/// The spellings that reach one mailbox, by domain. For an unknown domain, a `+tag` (RFC 5233) is ignored, as nearly
-/// everywhere, and everything else counts.
+/// The spellings of one mailbox, by domain. For an unknown domain, a `+tag` (RFC 5233) is ignored,
+/// as nearly all providers do, and everything else counts.
 package struct ProviderRules: Sendable, Hashable {
     /// The rules of one domain.
     package struct Rule: Sendable, Hashable {
@@ -41,13 +41,15 @@ package struct ProviderRules: Sendable, Hashable {
         "protonmail.com": Rule(ignoresDots: false, plusTags: true),
     ])
 
-    /// Domains of one provider at which one name is one person's. Proton: who has `name@proton.me` has it at the others too.
-    /// Apple: who has `name@mac.com` or `name@me.com` also has `name@icloud.com`, and no one else can get it.
+    /// Domains of one provider at which a name always belongs to the same person. Proton: the owner
+    /// of `name@proton.me` also has it at the others. Apple: the owner of `name@mac.com` or
+    /// `name@me.com` also has `name@icloud.com`, and no one else can get it.
     private static let ofOnePerson: [[String]] = [
         ["proton.me", "protonmail.com", "pm.me", "protonmail.ch"], ["icloud.com", "me.com", "mac.com"],
     ]
 
-    /// Domains of one provider at which one name may be another person's at each, but is often the same one's.
+    /// Domains of one provider at which a name may belong to different people, but often belongs to
+    /// the same person.
     private static let ofOneProvider: [[String]] = [
         [
             "outlook.com", "outlook.de", "outlook.es", "outlook.fr", "outlook.it", "outlook.jp", "hotmail.com", "hotmail.co.uk",
@@ -58,13 +60,14 @@ package struct ProviderRules: Sendable, Hashable {
 
     /// The sister domains of a domain, itself among them; always in the same order.
     ///
-    /// They are not in `rules`: a rule decides how inboxes are stored, and how they are found again.
+    /// They are not in `rules`, as a rule decides how inboxes are stored and looked up.
     /// - Parameter domain: canonical.
     package static func sisters(of domain: String) -> [String] {
         (ofOnePerson + ofOneProvider).first { $0.contains { $0.hasSameOctets(as: domain) } } ?? [domain]
     }
 
-    /// Whether two addresses are one person's: the same mailbox, or the same name at domains where one person has both.
+    /// Whether two addresses belong to one person: the same mailbox, or the same name at domains of
+    /// which one person has both.
     package func areOnePersons(_ one: AddrSpec, _ other: AddrSpec) -> Bool {
         let (one, other) = (canonical(one), canonical(other))
         guard one.localPart.hasSameOctets(as: other.localPart) else { return false }
@@ -89,8 +92,9 @@ package struct ProviderRules: Sendable, Hashable {
 }
 
 extension AddrSpec {
-    /// How addresses are compared: the local part in lower case, the domain, if it is valid, in lower-case A-labels. Only the
-    /// domain is case-insensitive by RFC 5321 (section 2.4), but no provider keeps two mailboxes that differ in letter case.
+    /// The form in which addresses are compared: the local part in lower case, and a valid domain
+    /// in lower-case A-labels. By RFC 5321 (section 2.4) only the domain is case-insensitive, but
+    /// no provider has two mailboxes that differ only in letter case.
     package var folded: AddrSpec {
         AddrSpec(localPart: localPart.foldedIdentity, domain: DomainName.toASCII(domain) ?? domain.foldedIdentity)
     }

@@ -1,22 +1,24 @@
-// base64 for MIME (RFC 2045 section 6.8): a lenient decoder that reports what it tolerated, and an encoder with lines of 76.
+// base64 for MIME (RFC 2045 section 6.8): a lenient decoder that reports defects, and an encoder
+// with lines of 76.
 
 import Support
 
-/// What a transfer decoder had to tolerate.
+/// A defect that a transfer decoder tolerated.
 package enum TransferDefect: Sendable, Hashable, CaseIterable {
     /// base64: octets outside the alphabet, line breaks and white space excepted, were skipped.
     case strayCharacter
-    /// base64: data went on after padding; it was decoded too, though many decoders stop there.
+    /// base64: data continued after padding. It was decoded too, although many decoders stop there.
     case dataAfterPadding
-    /// base64: the last group is short of padding, or has a single character, which encodes nothing.
+    /// base64: the last group lacks padding, or has a single character, which encodes nothing.
     case incompleteGroup
-    /// base64: padding where no group was open.
+    /// base64: padding outside of a group.
     case strayPadding
-    /// base64: bits that should be zero before padding are not.
+    /// base64: bits before padding that should be zero are not zero.
     case nonZeroPaddingBits
     /// quoted-printable: `=` without two hexadecimal digits or a line break; kept unchanged.
     case invalidEscape
-    /// quoted-printable: white space at the end of a line, removed as RFC 2045 section 6.7 rule 3 demands.
+    /// quoted-printable: white space at the end of a line, removed as RFC 2045 section 6.7 rule 3
+    /// requires.
     case trailingWhiteSpace
     /// quoted-printable: an octet of 128 or above, or a control character, was not encoded; kept.
     case rawOctet
@@ -82,7 +84,8 @@ extension Base64 {
         /// Characters of the open group, 0…3.
         var open: Int { count }
 
-        /// Whether four characters of the alphabet may be decoded at once: no group is open, no padding came before.
+        /// Whether four characters of the alphabet may be decoded at once: no group is open, and
+        /// there was no padding.
         var canTakeQuad: Bool { count == 0 && !isPadded }
 
         @inline(__always)

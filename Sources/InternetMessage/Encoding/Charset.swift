@@ -1,41 +1,42 @@
-// Character sets by name: fast paths for the four common ones, iconv for the rest.
+// Character sets by name: fast code for the four common ones, iconv for the others.
 import Glibc
 
 /// Conversion between octets in a named charset and text.
 package enum Charset {
     /// Text decoded from octets.
     package struct Decoded: Sendable, Equatable {
-        /// The text; what could not be decoded is U+FFFD.
+        /// The text, with U+FFFD for octets that could not be decoded.
         package var text: String
         /// Whether every octet was decoded.
         package var isLossless: Bool
     }
 
-    /// Decodes octets; malformed sequences become U+FFFD. Nil where the charset is unknown. Labels compare case-insensitively.
+    /// Decodes octets; malformed sequences become U+FFFD. Nil if the charset is unknown. Labels compare case-insensitively.
     package static func decode(_ bytes: some Collection<UInt8>, _ label: String) -> String? {
         decodeCheckingLoss(bytes, label)?.text
     }
 
-    /// Decodes octets; nil where the charset is unknown or an octet does not decode.
+    /// Decodes octets; nil if the charset is unknown or an octet does not decode.
     package static func decodeStrict(_ bytes: some Collection<UInt8>, _ label: String) -> String? {
         guard let decoded = decodeCheckingLoss(bytes, label), decoded.isLossless else { return nil }
         return decoded.text
     }
 
-    /// Decodes octets as programs show them: the C1 controls of ISO 8859-1 as the characters that windows-1252 has there (WHATWG
-    /// Encoding). Nil where the charset is unknown.
+    /// Decodes octets as programs show them: the C1 controls of ISO 8859-1 become the characters of
+    /// windows-1252 (WHATWG Encoding). Nil if the charset is unknown.
     package static func decodeAsShown(_ bytes: some Collection<UInt8>, _ label: String) -> String? {
         guard case .latin1? = Kind(label) else { return decode(bytes, label) }
         return decodeSingleByte(bytes) { Windows1252.scalar($0) ?? Unicode.Scalar($0) }.text
     }
 
-    /// Decodes octets and says whether all of them were decoded. Nil where the charset is unknown.
+    /// Decodes octets and says whether all of them were decoded. Nil if the charset is unknown.
     package static func decodeCheckingLoss(_ bytes: some Collection<UInt8>, _ label: String) -> Decoded? {
         switch Kind(label) {
         case .ascii?:
             return decodeSingleByte(bytes) { $0 < 0x80 ? Unicode.Scalar($0) : nil }
         case .utf8?:
-            // U+FEFF at the start is a signature in UTF-8 too; it is kept, because it can be encoded again.
+            // U+FEFF at the start is a signature in UTF-8 too. It is kept, because it can be
+            // encoded again.
             return Decoded(text: String(decoding: bytes, as: UTF8.self), isLossless: bytes.isValidUTF8)
         case .latin1?:
             return decodeSingleByte(bytes) { Unicode.Scalar($0) }
@@ -51,7 +52,7 @@ package enum Charset {
         }
     }
 
-    /// HZ (RFC 1843), which the platform does not know, as GB 2312 with the high bit set.
+    /// HZ (RFC 1843), which the platform does not support, as GB 2312 with the high bit set.
     private static func hz(_ bytes: some Collection<UInt8>) -> [UInt8] {
         var output: [UInt8] = []
         var isChinese = false
@@ -69,7 +70,7 @@ package enum Charset {
             } else if octet == UInt8(ascii: "~") {
                 isTilde = true
             } else {
-                // A line end also ends the mode, in case its own end is missing.
+                // A line end also ends the mode, as the mark of its end may be missing.
                 if octet == 0x0A || octet == 0x0D { isChinese = false }
                 output.append(isChinese && octet > 0x20 && octet < 0x7F ? octet | 0x80 : octet)
             }
@@ -77,7 +78,7 @@ package enum Charset {
         return output
     }
 
-    /// Encodes text; nil where the charset is unknown or lacks one of the characters. Nothing is transliterated.
+    /// Encodes text; nil if the charset is unknown or lacks one of the characters. Nothing is transliterated.
     package static func encode(_ text: String, _ label: String) -> [UInt8]? {
         switch Kind(label) {
         case .ascii?: return encodeSingleByte(text) { $0.value < 0x80 ? UInt8($0.value) : nil }
@@ -100,7 +101,7 @@ package enum Charset {
     private static func decodeSingleByte(
         octets bytes: UnsafeBufferPointer<UInt8>, _ scalar: (UInt8) -> Unicode.Scalar?
     ) -> Decoded {
-        // The UTF-8 form of each octet beyond ASCII; empty if it has none.
+        // The UTF-8 form of each non-ASCII octet; empty if it has none.
         let upper: [[UInt8]] = (0x80...0xFF).map { octet in
             scalar(UInt8(octet)).flatMap { UTF8.encode($0) }.map { Array($0) } ?? []
         }
@@ -149,12 +150,12 @@ package enum Charset {
             case "iso-8859-1", "iso8859-1", "iso_8859-1", "latin1", "latin-1", "l1", "iso88591", "iso_8859-1:1987", "cp819":
                 self = .latin1
             case "windows-1252", "cp1252", "cp-1252", "win-1252", "x-cp1252", "1252": self = .windows1252
-            // Names that mean the locale or glibc's internal form, never a charset of mail.
+            // Names of the locale's or glibc's internal form, never of a charset in mail.
             case "char", "wchar_t", "internal": return nil
             case "utf-16", "utf16": self = .iconv("UTF-16")
             case "ks_c_5601-1987", "ks_c_5601", "ksc5601", "ks_c_5601-1989", "korean": self = .iconv("CP949")
             case "hz-gb-2312", "hz", "hz-gb2312": self = .hz
-            // Labels under which a superset is sent in practice.
+            // Labels that programs use for a superset.
             case "gb2312", "gb_2312-80", "x-gbk", "gbk", "cp936", "cp-936": self = .iconv("GB18030")
             case "shift_jis", "shift-jis", "sjis", "x-sjis", "windows-31j", "ms_kanji": self = .iconv("CP932")
             case "iso-8859-8-i", "iso-8859-8-e", "logical", "visual": self = .iconv("ISO-8859-8")
@@ -170,7 +171,7 @@ package enum Charset {
 
 /// The upper half of windows-1252 (octets 80–9F); the rest is ISO 8859-1.
 private enum Windows1252 {
-    /// Code points of the octets 80–9F; 0 where the octet has no meaning.
+    /// Code points of the octets 80–9F; 0 if the octet has no meaning.
     static let table: [UInt16] = [
         0x20AC, 0, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0, 0x017D, 0,
         0, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014, 0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0, 0x017E, 0x0178,

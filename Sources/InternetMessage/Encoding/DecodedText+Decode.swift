@@ -1,4 +1,4 @@
-// The two decoders that record where octets came from (RFC 2045 sections 6.7 and 6.8).
+// The two decoders that record the origin of each octet (RFC 2045 sections 6.7 and 6.8).
 
 import Support
 
@@ -62,7 +62,7 @@ extension DecodedText {
                         index = end
                     }
                 default:
-                    // Everything that stands for itself, up to the next octet that may not.
+                    // All octets that mean themselves, up to the next octet that may not.
                     let start = index
                     while index < input.count, input[index] != UInt8(ascii: "=") {
                         let octet = input[index]
@@ -82,7 +82,7 @@ extension DecodedText {
                 if index > 0, input[index - 1] == 0x0A {
                     lineStart = index
                 } else if index - lineStart > QuotedPrintable.lineLength + 1 {
-                    // One octet more is allowed, because the CR is counted here.
+                    // One more octet is allowed, because the CR is counted here.
                     isLong = true
                 }
             }
@@ -114,7 +114,7 @@ extension DecodedText {
             let base = body.startIndex
             let values = Base64.values
             var index = 0
-            // Where the open group began.
+            // The start of the open group.
             var groupStart = 0
             while index < input.count {
                 if decoder.canTakeQuad, index + 3 < input.count {

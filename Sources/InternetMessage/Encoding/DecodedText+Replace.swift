@@ -1,4 +1,4 @@
-// Changes words of an encoded body and leaves the other raw octets as they were.
+// Changes words of an encoded body and leaves the other raw octets unchanged.
 
 import Support
 
@@ -16,11 +16,13 @@ extension DecodedText {
         }
     }
 
-    /// The raw octets with replacements made. Ranges must be ascending and must not overlap; one that is not is skipped.
+    /// The raw octets after the replacements. Ranges must be ascending and must not overlap; a
+    /// range that violates this is skipped.
     ///
-    /// Identity encodings and quoted-printable change only where the replacements are, and soft line breaks around them keep
-    /// lines to 76. base64 is rewritten from the line of the first replacement on. Without replacements the raw octets are
-    /// returned unchanged.
+    /// In identity encodings and quoted-printable only the replaced text changes. In
+    /// quoted-printable, soft line breaks near it limit lines to 76 octets. base64 is rewritten
+    /// from the line of the first replacement on. Without replacements the raw octets are returned
+    /// unchanged.
     package func replacing(_ replacements: [Replacement]) -> [UInt8] {
         var sound = [Replacement]()
         var end = 0
@@ -38,7 +40,8 @@ extension DecodedText {
 
     private func replacingBase64(_ replacements: [Replacement]) -> [UInt8] {
         let first = replacements[0].range.lowerBound
-        // Back to the start of the line, so that the new lines are regular; the decoded offset there is found by its group.
+        // Goes back to the start of the line, so that the new lines are regular. The group gives
+        // the decoded offset there.
         let place = rawRange(of: first..<min(first + 1, bytes.count))
         var lineStart = place.raw.lowerBound
         while lineStart > raw.startIndex, raw[lineStart - 1] != 0x0A { lineStart -= 1 }
@@ -47,7 +50,7 @@ extension DecodedText {
         return Array(raw[..<lineStart]) + Base64.encode(replaced(replacements, from: kept))
     }
 
-    /// Decoded octets from `start` on with the replacements made.
+    /// Decoded octets from `start` on, after the replacements.
     private func replaced(_ replacements: [Replacement], from start: Int) -> [UInt8] {
         var output = [UInt8]()
         output.reserveCapacity(bytes.count - start)
@@ -61,8 +64,8 @@ extension DecodedText {
         return output
     }
 
-    /// The decoded offset of raw index `index`, if a unit begins there or only skipped octets precede it since the last unit;
-    /// nil within a unit.
+    /// The decoded offset of raw index `index`, if a unit begins there or only skipped octets are
+    /// between the last unit and it; nil within a unit.
     private func decodedOffset(atRaw index: Int) -> Int? {
         var low = 0
         var high = segments.count
@@ -105,7 +108,7 @@ extension DecodedText {
                     column = 0
                     continue
                 }
-                // White space is escaped wherever it could end a line.
+                // White space is escaped in each place that could end a line.
                 let endsText = octets.isEmpty || octets.first == 0x0A || octets.first == 0x0D
                 let isEscaped = QuotedPrintable.needsEscape(octet) || (octet.isWhiteSpace && endsText)
                 if column + (isEscaped ? 3 : 1) > QuotedPrintable.lineLength - 1 { softBreak() }
@@ -113,7 +116,7 @@ extension DecodedText {
                 column += isEscaped ? 3 : 1
             }
             position = max(position, place.upperBound)
-            // If a word at the end of a line is removed, the space before it would be lost too.
+            // If a word at the end of a line is removed, the space before it would also be lost.
             if replacement.bytes.isEmpty, tail == 0, let last = output.last, last.isWhiteSpace {
                 output.removeLast()
                 QuotedPrintable.appendEscape(last, to: &output)
@@ -126,7 +129,7 @@ extension DecodedText {
         return output
     }
 
-    /// Octets up to the end of the raw line; counting stops where the line is too long anyway.
+    /// Octets up to the end of the raw line. Counting stops when the line is certainly too long.
     private func lineTail(from start: Int) -> Int {
         var end = start
         while end < raw.endIndex, raw[end] != 0x0D, raw[end] != 0x0A, end - start <= QuotedPrintable.lineLength { end += 1 }

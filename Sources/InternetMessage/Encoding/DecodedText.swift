@@ -1,17 +1,18 @@
-// A decoded body that knows where each octet came from, so that one word can be changed and the rest left as it was.
+// A decoded body that knows the origin of each octet, so that one word can be changed and the rest
+// stays unchanged.
 
 /// Decoded octets with a map to the raw ones. The map grows with each irregularity, not with each octet.
 package struct DecodedText: Sendable {
     /// The decoded octets.
     package let bytes: [UInt8]
-    /// What the decoder tolerated.
+    /// The defects that the decoder tolerated.
     package let defects: Set<TransferDefect>
     /// The encoded octets, as given.
     package let raw: ArraySlice<UInt8>
     /// How `raw` is encoded.
     package let encoding: TransferEncoding
 
-    /// A stretch of decoded octets whose raw octets follow one rule.
+    /// A stretch of decoded octets. One rule relates them to their raw octets.
     struct Segment: Sendable {
         enum Kind: Sendable {
             /// One raw octet each.
@@ -20,7 +21,7 @@ package struct DecodedText: Sendable {
             case escape
             /// Four raw octets for three.
             case quads
-            /// All of them together stand for all the raw octets.
+            /// All of them together correspond to all the raw octets.
             case block
         }
         var decodedStart: Int
@@ -46,18 +47,20 @@ package struct DecodedText: Sendable {
         self.init(bytes: Array(body), defects: [], raw: body, encoding: .binary, segments: segments)
     }
 
-    /// Index in `raw` of the first raw octet that the decoded octet at `offset` (0…`bytes.count`) was read from.
+    /// The index in `raw` of the first raw octet from which the decoded octet at `offset`
+    /// (0…`bytes.count`) was read.
     ///
-    /// In base64 that is the start of its group of four. For `bytes.count` it is the end of the last octet's raw form.
-    /// An offset outside the text is moved to the nearest end.
+    /// In base64 that is the start of its group of four. For `bytes.count` it is the end of the
+    /// last octet's raw form. An offset outside the text is moved to the nearest end.
     package func rawOffset(of offset: Int) -> Int {
         guard offset >= 0, !segments.isEmpty else { return raw.startIndex }
         guard offset < bytes.count else { return segments[segments.count - 1].rawEnd }
         return place(of: offset).raw.lowerBound
     }
 
-    /// The smallest range of raw octets that stands for a whole number of decoded octets and covers the given ones; returns
-    /// both ranges. In base64 the decoded range may be wider than the one asked for. The range is clamped to the text.
+    /// The smallest range of raw octets that covers the given decoded octets and decodes to
+    /// complete octets. Returns both ranges. In base64 the decoded range may be wider than `range`.
+    /// The range is clamped to the text.
     package func rawRange(of range: Range<Int>) -> (raw: Range<Int>, decoded: Range<Int>) {
         let clamped = range.clamped(to: 0..<bytes.count)
         guard let last = clamped.last else {
@@ -69,7 +72,7 @@ package struct DecodedText: Sendable {
         return (first.raw.lowerBound..<end.raw.upperBound, first.decoded.lowerBound..<end.decoded.upperBound)
     }
 
-    /// The unit that a decoded octet belongs to. `offset` is within `bytes`.
+    /// The unit of a decoded octet. `offset` is within `bytes`.
     private func place(of offset: Int) -> (raw: Range<Int>, decoded: Range<Int>) {
         var low = 0
         var high = segments.count

@@ -1,11 +1,11 @@
-// Encoded words (RFC 2047): writing them, in UTF-8.
+// Writes encoded words (RFC 2047), in UTF-8.
 
 import Support
 
 extension EncodedWord {
     /// Octets of an encoded word with its delimiters (RFC 2047 section 2).
     package static let maximumLength = 75
-    /// Octets of encoded text that fit beside `=?utf-8?q?` and `?=`.
+    /// Octets of encoded text that fit between `=?utf-8?q?` and `?=`.
     private static let room = maximumLength - 12
     /// A plain word longer than this is encoded, because a line of 998 octets could not be folded around it.
     static let longestPlainWord = 900
@@ -49,7 +49,8 @@ extension EncodedWord {
         return words.joined(separator: " ")
     }
 
-    /// Encodes unstructured text only as far as needed: from the first word that is not plain ASCII to the last one.
+    /// Encodes only a part of unstructured text: from the first word that is not plain ASCII to the
+    /// last one.
     package static func encodeWhereNeeded(_ text: String) -> String {
         let clean = withoutControls(text)
         let words = clean.utf8.split(separator: 0x20, omittingEmptySubsequences: false)
@@ -69,7 +70,8 @@ extension EncodedWord {
         return pieces.joined(separator: " ")
     }
 
-    /// Control characters, C1 and Unicode line separators included, become spaces: nothing written can break a line.
+    /// Control characters, C1 and Unicode line separators included, become spaces, so that the
+    /// written text cannot break a line.
     static func withoutControls(_ text: String) -> String {
         var view = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
@@ -81,7 +83,7 @@ extension EncodedWord {
         return String(view)
     }
 
-    /// The octets that RFC 2047 section 5 (3) lets stand for themselves in a phrase.
+    /// The octets that need no encoding in a phrase (RFC 2047 section 5 (3)).
     private static func isPlainInQ(_ octet: UInt8) -> Bool {
         octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "!") || octet == UInt8(ascii: "*")
             || octet == UInt8(ascii: "+") || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "/")

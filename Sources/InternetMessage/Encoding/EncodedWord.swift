@@ -1,4 +1,4 @@
-// Encoded words (RFC 2047, language tags by RFC 2231 section 5): reading them.
+// Reads encoded words (RFC 2047, language tags by RFC 2231 section 5).
 
 import Support
 
@@ -6,9 +6,9 @@ import Support
 package enum EncodedWord {
     /// Decodes every encoded word of an unstructured, unfolded value; the rest is read as UTF-8.
     ///
-    /// White space between adjacent words is dropped, and characters split across words of one charset are put together.
-    /// White space around words is not required, as many programs do not insist on it. Malformed words and unknown charsets
-    /// stay unchanged.
+    /// White space between adjacent words is dropped, and characters split across words of one
+    /// charset are joined. White space around words is not required, as many programs do not
+    /// require it. Malformed words and unknown charsets stay unchanged.
     package static func decode(_ text: ArraySlice<UInt8>) -> String {
         guard text.contains(UInt8(ascii: "?")) else { return String(decoding: text, as: UTF8.self) }
         var output = ""
@@ -54,7 +54,8 @@ package enum EncodedWord {
     /// Decodes a string; see `decode(_:)` for octets.
     package static func decode(_ text: String) -> String { decode(Array(text.utf8)[...]) }
 
-    /// Whether the octets hold something that a program could decode as an encoded word, in any charset.
+    /// Whether the octets contain text that a program could decode as an encoded word, in any
+    /// charset.
     package static func occurs(in text: ArraySlice<UInt8>) -> Bool {
         guard text.contains(UInt8(ascii: "?")) else { return false }
         var isFound = false
@@ -70,10 +71,11 @@ package enum EncodedWord {
         /// Lower-cased charset name without language.
         var charset: String
         var bytes: [UInt8]
-        /// Where the word is, from `=?` to `?=`.
+        /// The range of the word, from `=?` to `?=`.
         var range: Range<Int>
 
-        /// Whether some program reads a control character in it, tab excepted. NEL ends a line also where it is shown as a mark.
+        /// Whether some program reads a control character in it, except tab. NEL also ends a line
+        /// if it is shown as a mark.
         var holdsControl: Bool {
             func holds(_ text: String?, where isFound: (UInt32) -> Bool) -> Bool {
                 text.map { $0.unicodeScalars.contains { isFound($0.value) } } ?? true
@@ -95,23 +97,26 @@ package enum EncodedWord {
         case undecodable(Range<Int>)
     }
 
-    /// Longest charset (with language) looked for after `=?`, in octets; beyond it the text is not an encoded word.
+    /// Longest charset (with language) that is searched for after `=?`, in octets. Beyond it the
+    /// text is not an encoded word.
     static let maximumCharsetLength = 96
 
-    /// Cuts text into literals and words in order. Linear: the search for terminators only moves forward.
+    /// Divides text into literals and words in order. Linear: the search for terminators only moves
+    /// forward.
     static func scan(_ text: ArraySlice<UInt8>, _ body: (Piece) -> Void) {
         var index = text.startIndex
         var literalStart = index
         var openAt = MonotoneSearch(text, UInt8(ascii: "="), UInt8(ascii: "?"))
         var closeAt = MonotoneSearch(text, UInt8(ascii: "?"), UInt8(ascii: "="))
         var innerOpenAt = openAt
-        // Asking iconv once per name keeps a field of ten thousand words cheap.
+        // One query to iconv for each name keeps a field of ten thousand words cheap.
         var known = [String: Bool]()
         while let open = openAt.next(from: index) {
             index = open + 2
             guard let head = readHead(text, at: open + 2) else { continue }
             guard let close = closeAt.next(from: head.textStart) else { break }
-            // Another "=?" inside means that this word was never closed. The "=" of base64 padding before "?=" does not count.
+            // Another "=?" inside means that this word has no end. The "=" of base64 padding before
+            // "?=" does not count.
             if let inner = innerOpenAt.next(from: head.textStart), inner + 1 < close { continue }
             let encoded = text[head.textStart..<close]
             let isKnown = known[head.charset] ?? Charset.isKnown(head.charset)
@@ -144,7 +149,8 @@ package enum EncodedWord {
         return (String(decoding: name.map(\.asciiLowercased), as: UTF8.self), encoding == UInt8(ascii: "b"), mark + 3)
     }
 
-    /// Q (RFC 2047 section 4.2): underscore is a space, `=XX` an octet; anything else stands for itself.
+    /// Q (RFC 2047 section 4.2): underscore is a space, `=XX` an octet, and any other octet means
+    /// itself.
     private static func decodeQ(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         var output = [UInt8]()
         output.reserveCapacity(text.count)
@@ -172,7 +178,8 @@ package enum EncodedWord {
     }
 }
 
-/// Finds a pair of octets at or after positions that only grow; all searches together look at each octet once.
+/// Finds a pair of octets at or after positions that only grow. All searches together read each
+/// octet once.
 struct MonotoneSearch {
     private let text: ArraySlice<UInt8>
     private let first: UInt8

@@ -1,20 +1,21 @@
-// glibc's iconv made safe: a handle lives for one call and is always closed.
+// Safe use of glibc's iconv: a handle lives for one call and is always closed.
 import Glibc
 
 enum Iconv {
     /// Octets of output room per conversion step.
     private static let chunk = 4096
 
-    /// Opens a conversion, runs `body`, closes it. Nil where glibc knows no such conversion.
+    /// Opens a conversion, runs `body`, closes it. Nil if glibc does not support the conversion.
     private static func withHandle<T>(to: String, from: String, _ body: (iconv_t) -> T) -> T? {
         guard let handle = iconv_open(to, from), handle != iconv_t(bitPattern: -1) else { return nil }
         defer { iconv_close(handle) }
         return body(handle)
     }
 
-    /// Decodes to text; what is malformed becomes U+FFFD. Nil where the charset is unknown.
+    /// Decodes to text; malformed input becomes U+FFFD. Nil if the charset is unknown.
     static func decode(_ bytes: UnsafeBufferPointer<UInt8>, from name: String) -> Charset.Decoded? {
-        // RFC 2781 section 4.3: UTF-16 without byte order mark is big-endian; glibc would take the machine's order.
+        // RFC 2781 section 4.3: UTF-16 without byte order mark is big-endian. glibc would use the
+        // machine's order.
         var name = name
         if name == "UTF-16" {
             let hasMark = bytes.count >= 2 && ((bytes[0] == 0xFE && bytes[1] == 0xFF) || (bytes[0] == 0xFF && bytes[1] == 0xFE))
@@ -33,7 +34,7 @@ enum Iconv {
         }
     }
 
-    /// Encodes well-formed UTF-8; nil where the charset is unknown or lacks a character.
+    /// Encodes well-formed UTF-8; nil if the charset is unknown or lacks a character.
     static func encode(_ text: UnsafeBufferPointer<UInt8>, to name: String) -> [UInt8]? {
         let encoded = withHandle(to: name, from: "UTF-8") { handle -> [UInt8]? in
             var output = [UInt8]()
@@ -44,9 +45,9 @@ enum Iconv {
         return encoded ?? nil
     }
 
-    /// Converts all input and resets the shift state at the end. At an octet that does not convert, `onError` either gives a
-    /// replacement for it and the octet is skipped, or ends the conversion by returning false. Returns whether the end was
-    /// reached.
+    /// Converts all input and resets the shift state at the end. At an octet that does not convert,
+    /// `onError` may return a replacement for it, and the octet is skipped. Otherwise it returns
+    /// false, which ends the conversion. Returns whether the end was reached.
     @discardableResult
     private static func convert(
         _ input: UnsafeBufferPointer<UInt8>, _ handle: iconv_t, into output: inout [UInt8], onError: (inout [UInt8]) -> Bool

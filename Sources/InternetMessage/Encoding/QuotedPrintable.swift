@@ -37,7 +37,7 @@ package enum QuotedPrintable {
         return writer.output
     }
 
-    /// Whether the octet never stands for itself. White space does, except before a line break.
+    /// Whether the octet must always be escaped. White space must be only before a line break.
     static func needsEscape(_ octet: UInt8) -> Bool {
         octet == UInt8(ascii: "=") || octet >= 0x7F || (octet < 0x20 && octet != 0x09)
     }

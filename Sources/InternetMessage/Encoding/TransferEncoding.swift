@@ -11,8 +11,8 @@ package enum TransferEncoding: Sendable, Hashable {
     /// Any other name, in lower case. Its body cannot be decoded.
     case unknown(String)
 
-    /// Reads the raw value of the field: comments and white space are skipped, case does not matter. An empty value is
-    /// `sevenBit`.
+    /// Reads the raw value of the field. Comments and white space are skipped; letter case does not
+    /// matter. An empty value is `sevenBit`.
     package static func parse(_ value: ArraySlice<UInt8>) -> TransferEncoding {
         var parser = ParameterParser(HeaderField.unfold(value)[...])
         let name = String(decoding: parser.token(), as: UTF8.self).asciiLowercased
@@ -49,7 +49,7 @@ package enum TransferEncoding: Sendable, Hashable {
         }
     }
 
-    /// Decodes a body with a map back to the raw octets; nil where the encoding is unknown.
+    /// Decodes a body with a map back to the raw octets; nil if the encoding is unknown.
     package func decode(_ body: ArraySlice<UInt8>) -> DecodedText? {
         switch self {
         case .sevenBit, .eightBit, .binary: DecodedText(identity: body)
@@ -59,7 +59,7 @@ package enum TransferEncoding: Sendable, Hashable {
         }
     }
 
-    /// Encodes octets; nil where the encoding is unknown. The identity encodings return the octets unchanged.
+    /// Encodes octets; nil if the encoding is unknown. The identity encodings return the octets unchanged.
     package func encode(_ bytes: [UInt8]) -> [UInt8]? {
         switch self {
         case .sevenBit, .eightBit, .binary: bytes

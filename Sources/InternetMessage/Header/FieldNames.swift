@@ -1,4 +1,5 @@
-// Names of header fields, compared in place: no string is made, and ASCII letters are folded (RFC 5322 section 1.2.2).
+// Names of header fields, compared in place: without a string, and with ASCII letters folded (RFC
+// 5322 section 1.2.2).
 
 /// A fixed set of field names.
 package struct FieldNameSet: Sendable, ExpressibleByArrayLiteral {
@@ -30,7 +31,8 @@ package struct FieldNameSet: Sendable, ExpressibleByArrayLiteral {
     }
 }
 
-/// Which fields of a header section have the same name. Building and querying take linear time, whatever the names are.
+/// Finds the fields of a header section that have the same name. Building and querying take linear
+/// time for any names.
 package final class FieldNameIndex: Sendable {
     private struct Entry {
         /// Position of the next field above with the same name; -1 for none.
@@ -103,32 +105,34 @@ package final class FieldNameIndex: Sendable {
         self.table = table
     }
 
-    /// How many names there are.
+    /// The number of different names.
     package var count: Int { table.names.count }
 
-    /// The number of a name, 0 and up; nil where no field has it.
+    /// The number of a name, 0 and up; nil if no field has it.
     package func number(of name: UnsafeBufferPointer<UInt8>) -> Int? { table.find(name).name }
 
     /// Position of the lowest field of a name.
     package func last(_ name: Int) -> Int { Int(table.names[name].last) }
 
-    /// Position of the next field above that has the same name as the one at a position; nil where that is the topmost.
+    /// Position of the next field above that has the same name as the one at a position; nil if that is the topmost.
     package func above(_ position: Int) -> Int? {
         let above = entries[position].above
         return above < 0 ? nil : Int(above)
     }
 
-    /// The ordinal of the field at a position among the fields of its name, counted from 1, from the top.
+    /// The ordinal of the field at a position among the fields of its name, counted from 1, from
+    /// the top.
     package func ordinal(_ position: Int) -> Int { Int(entries[position].ordinal) }
 
-    /// Different in each process, so that no one can choose names that fall into one slot.
+    /// Different in each process, so that no one can choose names with the same slot.
     private static let seed = UInt64(truncatingIfNeeded: Hasher().finalize()) | 1
 
-    /// The same for names that differ in letter case alone.
+    /// The same for names that differ only in letter case.
     private static func hash(_ name: UnsafeBufferPointer<UInt8>) -> UInt64 {
         var hash = seed &+ UInt64(truncatingIfNeeded: name.count)
         func add(_ word: UInt64) {
-            // Bit 5 distinguishes small letters from capitals; other octets that differ only in it are compared afterwards.
+            // Bit 5 distinguishes small letters from capitals. Other octets that differ only in it
+            // are compared afterwards.
             let (high, low) = (hash ^ (word | 0x2020_2020_2020_2020)).multipliedFullWidth(by: 0x9E37_79B9_7F4A_7C15)
             hash = high ^ low
         }

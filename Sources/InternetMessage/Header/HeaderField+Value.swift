@@ -1,4 +1,5 @@
-// What a header field's raw value says: unfolded, decoded, and checked for octets that no header may hold.
+// The content of a header field's raw value: unfolded, decoded, and checked for octets that no
+// header may contain.
 
 /// Octets in a header field that could make two programs see different lines or different values.
 package struct HeaderControls: OptionSet, Sendable, Hashable {
@@ -7,18 +8,18 @@ package struct HeaderControls: OptionSet, Sendable, Hashable {
 
     /// NUL.
     package static let nul = HeaderControls(rawValue: 1)
-    /// CR that no LF follows.
+    /// CR without a following LF.
     package static let bareCR = HeaderControls(rawValue: 2)
-    /// LF that no CR precedes, also where white space follows.
+    /// LF without a preceding CR, also if white space follows.
     package static let bareLF = HeaderControls(rawValue: 4)
-    /// CRLF (or LF) that white space does not follow: a line break that is not a fold.
+    /// CRLF (or LF) without following white space: a line break that is not a fold.
     package static let lineBreak = HeaderControls(rawValue: 8)
-    /// A fold whose continuation holds nothing but white space (obs-FWS).
+    /// A fold with only white space in its continuation (obs-FWS).
     package static let emptyContinuation = HeaderControls(rawValue: 16)
     /// A control character other than tab, CR, LF and NUL.
     package static let otherControl = HeaderControls(rawValue: 32)
 
-    /// Those that make two programs see different fields.
+    /// Octets that make two programs see different fields.
     package static let ambiguous = HeaderControls(rawValue: 1 | 2 | 4 | 8)
     /// Line breaks that are not folds, and folds without CR.
     static let brokenLine = HeaderControls(rawValue: 2 | 4 | 8)
@@ -28,7 +29,8 @@ extension HeaderField {
     /// Control octets anywhere in the field, name included. Empty for a well-formed field; folds as CRLF + WSP are well formed.
     package var controls: HeaderControls { HeaderControls(scanning: bytes[...]) }
 
-    /// The value with every fold undone: a line break before white space is removed (RFC 5322 section 2.2.3), nothing else.
+    /// The value without folds: a line break before white space is removed (RFC 5322 section
+    /// 2.2.3), nothing else.
     package var unfoldedBytes: [UInt8] { Self.unfold(rawValue) }
 
     /// The unfolded value as text, without white space at either end; octets that are not UTF-8 become U+FFFD.
@@ -45,7 +47,7 @@ extension HeaderField {
         return slice
     }
 
-    /// Removes line breaks (CRLF or LF) that white space follows.
+    /// Removes line breaks (CRLF or LF) before white space.
     package static func unfold(_ value: ArraySlice<UInt8>) -> [UInt8] {
         guard value.contains(0x0A) else { return Array(value) }
         var output = [UInt8]()
@@ -70,7 +72,7 @@ extension HeaderField {
         return 0
     }
 
-    /// Adds what is wrong with this field.
+    /// Adds the defects of this field.
     func inspect(into defects: inout Set<MessageDefect>) {
         if valueStart == bytes.count, bytes.last != UInt8(ascii: ":") {
             defects.insert(.lineWithoutColon)
@@ -98,7 +100,8 @@ extension HeaderControls {
     private static func find(_ bytes: UnsafeBufferPointer<UInt8>) -> HeaderControls {
         var found: HeaderControls = []
         var index = bytes.firstControl()
-        // Whether the current continuation line has held only white space so far. While it has, each octet is looked at.
+        // Whether the current continuation line contains only white space so far. While it does,
+        // each octet is examined.
         var isBlankContinuation = false
         while index < bytes.count {
             let octet = bytes[index]

@@ -1,10 +1,10 @@
 // Makes header fields, folded (RFC 5322 sections 2.1.1 and 2.2.3).
 
 extension HeaderField {
-    /// Line length that folding aims at, in octets without CRLF (RFC 5322 section 2.1.1).
+    /// The line length that folding tries to keep, in octets without CRLF (RFC 5322 section 2.1.1).
     package static let preferredLineLength = 78
 
-    /// A field of unstructured text: encoded words where needed (RFC 2047), folded.
+    /// A field of unstructured text: encoded words if needed (RFC 2047), folded.
     package static func unstructured(_ name: String, _ text: String) -> HeaderField {
         folding(name, EncodedWord.encodeWhereNeeded(text))
     }
@@ -19,10 +19,12 @@ extension HeaderField {
         addresses(name, mailboxes.map(Address.mailbox))
     }
 
-    /// A field `name: value` with folds before white space, so that lines keep to 78 octets where white space allows it.
+    /// A field `name: value` with folds before white space, so that lines keep to 78 octets if
+    /// white space allows it.
     ///
-    /// White space in quoted strings is used only where a line would pass 998 octets. Words are never broken: a single word of
-    /// over 998 octets stays unchanged. NUL, CR and LF in `value` become spaces: a value cannot begin a new field.
+    /// White space in quoted strings is used only if a line would pass 998 octets. Words are never
+    /// broken: a single word of over 998 octets stays unchanged. NUL, CR and LF in `value` become
+    /// spaces, so a value cannot begin a new field.
     package static func folding(_ name: String, _ value: String) -> HeaderField {
         var text: [UInt8] = [0x20]
         text.append(contentsOf: value.utf8.map { $0 == 0 || $0 == 0x0D || $0 == 0x0A ? 0x20 : $0 })
@@ -47,8 +49,8 @@ extension HeaderField {
         return HeaderField(name: name, rawValue: output)
     }
 
-    /// White space and what follows it up to the next white space outside quotes; a quoted string over `limit` is cut at white
-    /// space too.
+    /// White space and the text after it, up to the next white space outside quotes. A quoted
+    /// string over `limit` is also divided at white space.
     private static func nextSegment(_ text: [UInt8], _ start: Int, limit: Int) -> Range<Int> {
         var index = start
         while index < text.count, text[index].isWhiteSpace { index += 1 }
@@ -72,7 +74,8 @@ extension HeaderField {
 }
 
 extension Message {
-    /// The octets with every bare LF and bare CR turned into CRLF, for messages from files; unchanged where there is none.
+    /// The octets with every bare LF and bare CR converted to CRLF, for messages from files;
+    /// unchanged if there is none.
     package static func canonicalLineBreaks(_ bytes: [UInt8]) -> [UInt8] {
         var output = [UInt8]()
         output.reserveCapacity(bytes.count + bytes.count / 40)

@@ -1,4 +1,4 @@
-// One header field, kept as it was on the wire (RFC 5322 section 2.2).
+// One header field, kept as received (RFC 5322 section 2.2).
 
 import Support
 
@@ -8,12 +8,13 @@ import Support
 package struct HeaderField: Sendable, Hashable {
     /// The whole field, from the first octet of the name to the last before the final CRLF.
     package let bytes: [UInt8]
-    /// Length in octets of the field name; obsolete white space before the colon is not part of it.
+    /// Length in octets of the field name, without obsolete white space before the colon.
     package let nameLength: Int
-    /// Offset of the first octet after the colon; equal to `bytes.count` where there is none.
+    /// Offset of the first octet after the colon; equal to `bytes.count` if there is none.
     package let valueStart: Int
 
-    /// Takes a field as it was in a message, without its final CRLF. A line without a colon has an empty name.
+    /// Makes a field from its octets in a message, without the final CRLF. A line without a colon
+    /// has an empty name.
     package init(bytes: [UInt8]) {
         self.bytes = bytes
         guard let colon = bytes.firstIndex(of: UInt8(ascii: ":")) else {
@@ -27,7 +28,7 @@ package struct HeaderField: Sendable, Hashable {
         valueStart = colon + 1
     }
 
-    /// Makes a field from a name and everything that follows the colon, leading white space included.
+    /// Makes a field from a name and everything after the colon, leading white space included.
     package init(name: String, rawValue: ArraySlice<UInt8>) {
         var bytes = [UInt8]()
         bytes.reserveCapacity(name.utf8.count + 1 + rawValue.count)
@@ -39,7 +40,7 @@ package struct HeaderField: Sendable, Hashable {
         self.bytes = bytes
     }
 
-    /// Makes a field from a name and everything that follows the colon, leading white space included.
+    /// Makes a field from a name and everything after the colon, leading white space included.
     package init(name: String, rawValue: [UInt8]) { self.init(name: name, rawValue: rawValue[...]) }
 
     /// Makes a field `name: value`.

@@ -5,12 +5,12 @@ extension HeaderSection {
     /// Longest line that RFC 5322 section 2.1.1 allows, in octets without CRLF. Longer lines are kept and reported.
     package static let maximumLineLength = 998
 
-    /// A parsed header section. Indices are those of the slice it was read from.
+    /// A parsed header section. Indices are those of the slice from which it was read.
     package struct Parsed: Sendable {
         package var header: HeaderSection
         /// Just after the last header line, before the empty line.
         package var headerEnd: Int
-        /// Just after the empty line; the end of the input where there is none.
+        /// Just after the empty line; the end of the input if there is none.
         package var bodyStart: Int
         package var defects: Set<MessageDefect>
     }
@@ -63,7 +63,7 @@ extension HeaderSection {
 
     /// The fields, each ended by CRLF. Without the empty line that ends a header section.
     ///
-    /// Returns exactly the parsed octets if every line of them ended in CRLF.
+    /// Returns exactly the parsed octets if all of their lines ended in CRLF.
     package var serialized: [UInt8] {
         var output = [UInt8]()
         output.reserveCapacity(fields.reduce(0) { $0 + $1.bytes.count + 2 })

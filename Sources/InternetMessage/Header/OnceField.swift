@@ -1,7 +1,9 @@
-// Fields that a message has at most once (RFC 5322 section 3.6): programs read the first of several, or the last, or both.
+// Fields that a message has at most once (RFC 5322 section 3.6). If there are several, programs
+// read the first, or the last, or both.
 
-/// A field of which a second one makes two programs read different messages. From is not among them: `AuthorAddress` reads it.
-/// Nor are Cc, In-Reply-To and References, which some programs repeat: all of their fields are read as one.
+/// A field that, if repeated, makes two programs read different messages. From is not among them,
+/// as `AuthorAddress` reads it. Nor are Cc, In-Reply-To and References, which some programs repeat:
+/// all of their fields are read as one.
 package enum OnceField: String, Sendable, Hashable, CaseIterable {
     case subject = "Subject"
     case date = "Date"
@@ -12,7 +14,8 @@ package enum OnceField: String, Sendable, Hashable, CaseIterable {
 }
 
 extension HeaderSection {
-    /// The first field, from the top, that repeats one which may be there once; nil where none does.
+    /// The first field, from the top, that repeats a field which is allowed only once; nil if none
+    /// does.
     package var repeatedField: OnceField? {
         var seen: Set<OnceField> = []
         for field in fields {

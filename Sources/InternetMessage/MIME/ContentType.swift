@@ -7,7 +7,7 @@ package struct ContentType: Sendable, Hashable {
     /// The subtype in lower case: `plain`.
     package var subtype: String
     package var parameters: MIMEParameters
-    /// What was tolerated in reading.
+    /// The defects that were tolerated.
     package var defects: Set<ParameterDefect>
 
     package init(_ type: String, _ subtype: String, _ parameters: MIMEParameters = MIMEParameters()) {
@@ -17,11 +17,13 @@ package struct ContentType: Sendable, Hashable {
         defects = []
     }
 
-    /// `text/plain; charset=us-ascii`: what a part without Content-Type is (RFC 2045 section 5.2).
+    /// `text/plain; charset=us-ascii`: the type of a part without Content-Type (RFC 2045 section
+    /// 5.2).
     package static let plainText = ContentType(
         "text", "plain", MIMEParameters([MIMEParameter(name: "charset", bytes: Array("us-ascii".utf8))]))
 
-    /// `message/rfc822`: what a part of multipart/digest without Content-Type is (RFC 2046 section 5.1.5).
+    /// `message/rfc822`: the type of a part of multipart/digest without Content-Type (RFC 2046
+    /// section 5.1.5).
     package static let message = ContentType("message", "rfc822")
 
     /// Reads the raw value of the field. Never fails: a value without type and subtype is `plainText` with `.invalidValue`.
@@ -33,7 +35,7 @@ package struct ContentType: Sendable, Hashable {
         let subtype = hasSlash ? parser.token() : []
         guard hasSlash, !subtype.isEmpty, type.allSatisfy(\.isTokenText), subtype.allSatisfy(\.isTokenText) else {
             var result = plainText
-            // Parameters are still read: a boundary that another program might honour must be seen.
+            // Parameters are still read, as another program might use a boundary among them.
             let raw = parser.parameters()
             result.parameters = MIMEParameters.join(raw, &parser.defects)
             result.defects = parser.defects.union([.invalidValue])
@@ -49,13 +51,13 @@ package struct ContentType: Sendable, Hashable {
     /// Reads a value; see the version for octets.
     package static func parse(_ value: String) -> ContentType { parse(Array(value.utf8)[...]) }
 
-    /// Whether type and subtype are these; compared in lower case. `*` as subtype stands for any.
+    /// Whether type and subtype are these; compared in lower case. `*` as subtype matches any.
     package func matches(_ type: String, _ subtype: String = "*") -> Bool {
         self.type.hasSameOctets(as: type) && (subtype.hasSameOctets(as: "*") || self.subtype.hasSameOctets(as: subtype))
     }
 
-    /// The `charset` parameter in lower case, without the apostrophes and spaces that some programs put around it; nil where
-    /// there is none.
+    /// The `charset` parameter in lower case, without the apostrophes and spaces that some programs
+    /// put around it; nil if there is none.
     package var charset: String? {
         parameters["charset"].map { label in
             let octets = label.utf8
@@ -67,7 +69,7 @@ package struct ContentType: Sendable, Hashable {
         }
     }
 
-    /// The octets of the `boundary` parameter; nil where there is none.
+    /// The octets of the `boundary` parameter; nil if there is none.
     package var boundary: [UInt8]? { parameters.first("boundary")?.bytes }
 
     /// The value as text without folds: `type/subtype; name=value; …`.
@@ -79,7 +81,7 @@ package struct ContentDisposition: Sendable, Hashable {
     /// The disposition in lower case: `inline`, `attachment` or another.
     package var disposition: String
     package var parameters: MIMEParameters
-    /// What was tolerated in reading.
+    /// The defects that were tolerated.
     package var defects: Set<ParameterDefect>
 
     package init(_ disposition: String, _ parameters: MIMEParameters = MIMEParameters()) {
@@ -106,7 +108,7 @@ package struct ContentDisposition: Sendable, Hashable {
     /// Reads a value; see the version for octets.
     package static func parse(_ value: String) -> ContentDisposition { parse(Array(value.utf8)[...]) }
 
-    /// The `filename` parameter, decoded; nil where there is none.
+    /// The `filename` parameter, decoded; nil if there is none.
     package var filename: String? { parameters["filename"] }
 
     /// The value as text without folds.

@@ -15,7 +15,7 @@ extension MIMEParameters {
         var sections = [Section]()
     }
 
-    /// Joins raw parameters; order is that of first occurrence.
+    /// Joins raw parameters, in the order of first occurrence.
     static func join(_ raw: [ParameterParser.Raw], _ defects: inout Set<ParameterDefect>) -> MIMEParameters {
         var order = [[UInt8]]()
         var gathered = [[UInt8]: Gathered]()
@@ -59,7 +59,7 @@ extension MIMEParameters {
             }
         }
         guard isExtended else { return (Array(name), nil) }
-        // `name*=`: one extended value. Number -1 keeps it apart from a section 0.
+        // `name*=`: one extended value. Number -1 distinguishes it from a section 0.
         return (Array(name), Section(number: -1, isExtended: true, value: parameter.value))
     }
 
@@ -92,7 +92,7 @@ extension MIMEParameters {
         return parameter
     }
 
-    /// Takes `charset'language'` off the front.
+    /// Reads and removes `charset'language'` at the start.
     private static func readCharset(
         _ value: inout ArraySlice<UInt8>, into parameter: inout MIMEParameter, _ defects: inout Set<ParameterDefect>
     ) {

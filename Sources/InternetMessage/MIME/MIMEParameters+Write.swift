@@ -1,12 +1,13 @@
-// Writes parameters: tokens, quoted strings, and RFC 2231 where those are not enough.
+// Writes parameters: tokens, quoted strings, and RFC 2231 if those are not enough.
 
 import Support
 
 extension MIMEParameters {
-    /// Octets of one RFC 2231 section's value; with name and asterisks a line stays below 78.
+    /// Octets of one RFC 2231 section's value. With name and asterisks a line stays below 78.
     static let sectionLength = 50
 
-    /// `; name=value` for each parameter, ready to follow a type; without folds, which `HeaderField.folding` puts at the spaces.
+    /// `; name=value` for each parameter, to be appended to a type. Without folds, which
+    /// `HeaderField.folding` inserts at the spaces.
     package var serialized: String { list.reduce(into: "") { $0 += Self.write($1) } }
 
     private static func write(_ parameter: MIMEParameter) -> String {
@@ -49,7 +50,7 @@ extension MIMEParameters {
         }
     }
 
-    /// attribute-char of RFC 2231 stands for itself; any other octet is `%XX`.
+    /// An attribute-char of RFC 2231 means itself; any other octet is `%XX`.
     private static func percentEncoded(_ octet: UInt8) -> String {
         let isPlain = octet.isTokenText && octet != UInt8(ascii: "*") && octet != UInt8(ascii: "'") && octet != UInt8(ascii: "%")
         return isPlain ? String(Unicode.Scalar(octet)) : String(decoding: Hex.escape(octet, mark: "%"), as: UTF8.self)

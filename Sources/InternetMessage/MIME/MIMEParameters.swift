@@ -2,9 +2,9 @@
 
 import Support
 
-/// What is wrong with a Content-Type, Content-Disposition or its parameters. All of it is tolerated.
+/// A defect of a Content-Type, Content-Disposition or its parameters. All of these are tolerated.
 package enum ParameterDefect: Sendable, Hashable, CaseIterable {
-    /// The field has no value, or no `type/subtype` (RFC 2045 section 5.2 then says text/plain).
+    /// The field has no value, or no `type/subtype`. RFC 2045 section 5.2 then means text/plain.
     case invalidValue
     /// A comment.
     case comment
@@ -16,7 +16,7 @@ package enum ParameterDefect: Sendable, Hashable, CaseIterable {
     case malformed
     /// A parameter with an empty value.
     case emptyValue
-    /// A value that is neither token nor quoted string: special characters or spaces without quotes.
+    /// A value that is not a token or a quoted string: special characters or spaces without quotes.
     case unquotedSpecials
     /// A quoted string without its end.
     case unterminatedQuote
@@ -26,11 +26,11 @@ package enum ParameterDefect: Sendable, Hashable, CaseIterable {
     case missingSemicolon
     /// Text after a value; skipped.
     case trailingText
-    /// Nothing between two semicolons; a single one at the end is not reported.
+    /// No parameter between two semicolons; a single semicolon at the end is not reported.
     case emptyParameter
     /// RFC 2231: `%` without two hexadecimal digits; kept.
     case invalidPercent
-    /// RFC 2231: sections do not run 0, 1, 2, …; those present are joined in order.
+    /// RFC 2231: the numbers of the sections are not 0, 1, 2, …; those present are joined in order.
     case sectionGap
     /// RFC 2231: an extended value without its two apostrophes; read without charset.
     case missingCharset
@@ -50,11 +50,11 @@ package enum ParameterDefect: Sendable, Hashable, CaseIterable {
 package struct MIMEParameter: Sendable, Hashable {
     /// The name in lower case, without RFC 2231's asterisks.
     package var name: WireText
-    /// The value's octets, in `charset` where that is given.
+    /// The value's octets, in `charset` if that is given.
     package var bytes: [UInt8]
     /// Lower-case charset of an extended value; nil for a plain one.
     package var charset: String?
-    /// Language of an extended value, where not empty.
+    /// Language of an extended value, if not empty.
     package var language: String?
 
     package init(name: WireText, bytes: [UInt8], charset: String? = nil, language: String? = nil) {
@@ -73,15 +73,16 @@ package struct MIMEParameter: Sendable, Hashable {
 
 /// An ordered list of parameters with distinct names.
 package struct MIMEParameters: Sendable, Hashable {
-    /// Parameters (and sections of parameters) read from one field. Real fields have a handful. The rest is not read, and that
-    /// is reported.
+    /// Maximum parameters (and sections of parameters) read from one field. Real fields have a few.
+    /// The rest is not read, and that is reported.
     package static let maximumCount = 1000
 
     package var list: [MIMEParameter]
 
     package init(_ list: [MIMEParameter] = []) { self.list = list }
 
-    /// The decoded value of a parameter; names compare case-insensitively. Setting nil removes it, a new name goes to the end.
+    /// The decoded value of a parameter; names compare case-insensitively. Setting nil removes it;
+    /// a new name is added at the end.
     package subscript(name: WireText) -> String? {
         get { first(name)?.value }
         set {

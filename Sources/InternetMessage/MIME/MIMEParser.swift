@@ -1,6 +1,6 @@
 // One pass over the lines of a body, with a stack of open entities (RFC 2046 section 5.1). The body may come in pieces.
 
-/// Receives a body's entities as they pass, in the order of the message.
+/// Receives a body's entities as they arrive, in the order of the message.
 protocol MIMEVisitor {
     /// Whether the parser builds the tree of `MIMEPart`.
     static var keepsTree: Bool { get }
@@ -8,16 +8,16 @@ protocol MIMEVisitor {
     static var wantsContent: Bool { get }
     /// The header section of an entity has ended; its body range is still empty.
     mutating func begin(_ part: MIMEPart)
-    /// The next octets of the innermost open entity's body, still encoded: of a leaf, or of what is around the parts of a
-    /// multipart.
+    /// The next octets of the innermost open entity's body, still encoded: of a leaf, or of the
+    /// text around the parts of a multipart.
     mutating func content(_ octets: UnsafeBufferPointer<UInt8>, isLoose: Bool)
-    /// A delimiter line: what follows does not continue what came before.
+    /// A delimiter line: the text after it does not continue the text before it.
     mutating func delimiter()
     /// An entity has ended; its range and defects are known.
     mutating func end(_ part: MIMEPart)
 }
 
-/// Why the reading of a body that comes in pieces stopped early.
+/// The reason why the reading of a body in pieces stopped early.
 package enum MIMEStop: Sendable, Hashable {
     /// The header section of a part is longer than `MIMEPart.maximumHeaderSize`.
     case longHeader
@@ -25,7 +25,7 @@ package enum MIMEStop: Sendable, Hashable {
     case longDelimiter
 }
 
-/// Offsets are those of the caller's slice, or of the whole body where it comes in pieces.
+/// Offsets are those of the caller's slice, or of the complete body if it comes in pieces.
 struct MIMEParser<Visitor: MIMEVisitor> {
     var visitor: Visitor
     private var stack = [Frame]()
@@ -33,17 +33,18 @@ struct MIMEParser<Visitor: MIMEVisitor> {
     /// The current octets; the first of them is the body's octet `origin`. Empty between two calls.
     private var window = UnsafeBufferPointer<UInt8>(start: nil, count: 0)
     private var origin: Int
-    /// Where the next line begins, or the rest of a line that is not a delimiter.
+    /// The start of the next line, or of the rest of a line that is not a delimiter.
     private var position: Int
     private var isMidLine = false
     /// Octets of the line break before `position`.
     private var lastBreak = 0
-    /// Start of the octets that were not handed out yet.
+    /// Start of the octets that were not yet handed out.
     private var contentStart: Int
     /// Octets of the line break before `contentStart` that may belong to a delimiter.
     private var heldBreak = 0
     private var isOverflowing = false
-    /// Whether the innermost entity is still in its header section, or a delimiter is expected. Stored, as each line needs it.
+    /// Whether the innermost entity is still in its header section, or a delimiter is expected.
+    /// Stored, as each line needs it.
     private var needsLines = true
     private var isInHeader = false
     private(set) var stop: MIMEStop?
@@ -63,11 +64,11 @@ struct MIMEParser<Visitor: MIMEVisitor> {
     private struct Frame {
         var part: MIMEPart
         var phase: Phase
-        /// Nil unless a multipart is taken apart.
+        /// Nil unless a multipart is parsed into its parts.
         var boundary: [UInt8]?
         /// The type of a part without Content-Type.
         var childDefault = ContentType.plainText
-        /// Where the body of the last part ended.
+        /// The end of the body of the last part.
         var lastChildEnd = 0
     }
 
@@ -85,7 +86,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         look()
     }
 
-    /// The message as far as it was read; with its parts where the visitor keeps the tree.
+    /// The message as far as it was read, with its parts if the visitor keeps the tree.
     var root: MIMEPart? {
         guard var root = stack.first?.part else { return nil }
         if isOverflowing { root.defects.insert(.tooManyParts) }
@@ -95,9 +96,9 @@ struct MIMEParser<Visitor: MIMEVisitor> {
     /// Reads the next octets.
     /// - Parameters:
     ///   - window: octets of the body.
-    ///   - origin: index of the first of them, as the last call returned it.
+    ///   - origin: index of the first of them, as returned by the last call.
     ///   - isLast: whether the body ends with them.
-    /// - Returns: the index from which octets must be passed again, before those that follow.
+    /// - Returns: the index of the first octet that must be passed again, before the next octets.
     mutating func take(_ window: UnsafeBufferPointer<UInt8>, at origin: Int, isLast: Bool) -> Int {
         let end = origin + window.count
         guard stop == nil else {
@@ -107,7 +108,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         self.window = window
         self.origin = origin
         defer { self.window = UnsafeBufferPointer(start: nil, count: 0) }
-        // A frame that holds only text, with no delimiter to wait for, runs to the end.
+        // A frame that contains only text, without a delimiter to wait for, runs to the end.
         while position < end, needsLines {
             let line = Line.next(in: window, at: position - origin)
             if line.next == line.end, !isLast { break }
@@ -123,7 +124,8 @@ struct MIMEParser<Visitor: MIMEVisitor> {
                 finishHeader(start, headerEnd: position, bodyStart: origin + line.next)
                 look()
             } else if isInHeader, case .header(let start)? = stack.last?.phase, isText(line, isFirst: position == start) {
-                // The same line again: it is the first of the body, which may be a message with a header section of its own.
+                // The same line is read again. It is the first line of the body, which may be a
+                // message with its own header section.
                 let index = stack.count - 1
                 finishHeader(start, headerEnd: position, bodyStart: position)
                 stack[index].part.headerDefects.insert(.lineWithoutColon)
@@ -142,9 +144,10 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         return keep(until: end)
     }
 
-    /// Whether a line in a header section is no field and continues none: the part has no empty line, and its text begins here,
-    /// as most readers see it.
-    /// - Parameter isFirst: whether the header section begins with the line; that of a file may be an mbox separator.
+    /// Whether a line in a header section is not a field and continues none. The part then has no
+    /// empty line, and its text begins here, as most readers see it.
+    /// - Parameter isFirst: whether the header section begins with the line; that of a file may be
+    ///   an mbox separator.
     private func isText(_ line: Line, isFirst: Bool) -> Bool {
         let text = window[line.start..<line.end]
         guard let first = text.first else { return false }
@@ -156,7 +159,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         return name.isEmpty || !name.allSatisfy { $0 > 0x20 && $0 < 0x7F }
     }
 
-    /// Updates what depends on the stack, after a change.
+    /// Updates the values that depend on the stack, after a change.
     private mutating func look() {
         isInHeader = if case .header? = stack.last?.phase { true } else { false }
         needsLines = !isOverflowing && (isInHeader || stack.indices.contains { stack[$0].boundary != nil })
@@ -164,7 +167,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
 
     // MARK: Content
 
-    /// Hands out what is certain to be content, before more octets arrive.
+    /// Hands out the octets that are certain to be content, before more octets arrive.
     /// - Returns: start of the octets that are needed again.
     private mutating func keep(until end: Int) -> Int {
         if case .header(let start)? = stack.last?.phase {
@@ -190,7 +193,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
                 return position
             }
         }
-        // After a CR it is not known yet whether an LF follows.
+        // After a CR it is not yet known whether an LF follows.
         position = last == 0x0D ? end - 1 : end
         handOut(before: position)
         isMidLine = true
@@ -220,13 +223,14 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         contentStart = end
     }
 
-    /// Hands out what is before a delimiter line; the line break before it belongs to the delimiter.
+    /// Hands out the text before a delimiter line. The line break before it belongs to the
+    /// delimiter.
     private mutating func handOutBeforeDelimiter() {
         guard position > contentStart else { return heldBreak = 0 }
         handOut(before: max(contentStart, position - lastBreak))
     }
 
-    /// Whether a line that has not ended yet may turn out to be a delimiter.
+    /// Whether an incomplete line may be the beginning of a delimiter.
     private func mayBecomeDelimiter(_ line: UnsafeBufferPointer<UInt8>) -> Bool {
         let text = line[2...]
         return stack.contains { frame in
@@ -244,7 +248,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         var isClosing: Bool
     }
 
-    /// The innermost open multipart whose delimiter this line is.
+    /// The innermost open multipart with this line as its delimiter.
     private mutating func match(_ line: Line) -> Match? {
         var found: Match?
         var prefixed: Int?
@@ -274,7 +278,8 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         return found
     }
 
-    /// Closes and opens entities as the delimiter requires. False if there are too many parts: then nothing was changed.
+    /// Closes and opens entities as the delimiter requires. If there are too many parts, changes
+    /// nothing and returns false.
     private mutating func take(_ match: Match, _ line: Line) -> Bool {
         if !match.isClosing {
             guard partCount < MIMEPart.maximumPartCount else { return false }
@@ -298,7 +303,8 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         return true
     }
 
-    /// The end of text before a delimiter line: the line break before the delimiter belongs to the delimiter.
+    /// The end of the text before a delimiter line. The line break before the delimiter belongs to
+    /// the delimiter.
     private func endBefore(_ lineStart: Int, from start: Int) -> Int { max(start, lineStart - lastBreak) }
 
     // MARK: Entities
@@ -320,14 +326,15 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         var part = MIMEPart(
             header: parsed.header, headerRange: start..<headerEnd, bodyStart: bodyStart,
             depth: frame.part.depth, default: frame.childDefault)
-        // If a delimiter ends the header, the last line break belongs to the delimiter; `.unterminatedHeader` reports that.
+        // If a delimiter ends the header, the last line break belongs to the delimiter;
+        // `.unterminatedHeader` reports that.
         part.headerDefects = parsed.defects.subtracting([.unterminatedLine])
         if !part.headerDefects.isEmpty { part.defects.insert(.malformedHeader) }
         stack.append(Frame(part: part, phase: .leaf))
         open(at: bodyStart)
     }
 
-    /// Looks at the innermost entity's type and prepares for its body, which begins at `offset`.
+    /// Reads the innermost entity's type and prepares for its body, which begins at `offset`.
     private mutating func open(at offset: Int) {
         guard var frame = stack.popLast() else { return }
         contentStart = offset
@@ -338,7 +345,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
         if case .message = frame.phase { push(at: offset, default: .plainText) }
     }
 
-    /// Prepares a frame for the parts, or the message, that the entity's type announces.
+    /// Prepares a frame for the parts, or the message, in an entity of this type.
     private func prepare(_ frame: inout Frame) {
         let type = frame.part.contentType
         let isMultipart = type.matches("multipart")
@@ -357,7 +364,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
 
     private func openMultipart(_ frame: inout Frame) {
         let type = frame.part.contentType
-        // The parameter defects do not say which parameter they mean; a false alarm costs nothing here.
+        // The parameter defects do not name the parameter; a false alarm has no cost here.
         if type.defects.contains(.duplicate) || type.defects.contains(.plainAndExtended) {
             frame.part.defects.insert(.ambiguousBoundaryParameter)
         }
@@ -376,7 +383,8 @@ struct MIMEParser<Visitor: MIMEVisitor> {
 
     /// Ends all entities from index `first` on (the root is never removed) at the line that begins at `end`.
     private mutating func close(downTo first: Int, at end: Int, isDelimited: Bool) {
-        // A part that ends within its header still has one, and that header may open another entity.
+        // A part that ends within its header still has a header, and that header may open another
+        // entity.
         while stop == nil, case .header(let start)? = stack.last?.phase {
             let limit = isDelimited ? endBefore(end, from: start) : end
             let count = stack.count
@@ -398,7 +406,8 @@ struct MIMEParser<Visitor: MIMEVisitor> {
     private mutating func finish(_ frame: inout Frame, at lineStart: Int, isDelimited: Bool) {
         let start = frame.part.bodyRange.lowerBound
         let end = isDelimited ? endBefore(lineStart, from: start) : lineStart
-        // The empty line after a last child's header may be the line break before this delimiter too.
+        // The empty line after a last child's header may also be the line break before this
+        // delimiter.
         frame.part.bodyRange = start..<max(start, end, frame.lastChildEnd)
         switch frame.phase {
         case .preamble:
@@ -410,7 +419,7 @@ struct MIMEParser<Visitor: MIMEVisitor> {
             if let epilogue = frame.part.epilogue {
                 frame.part.epilogue = epilogue.lowerBound..<max(epilogue.lowerBound, end)
             }
-        // Reading stopped here: the visitor was not called for the start of this entity.
+        // Reading stopped here. The visitor was not called for the start of this entity.
         case .header: return
         case .leaf, .message: break
         }

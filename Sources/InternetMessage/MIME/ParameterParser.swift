@@ -48,7 +48,7 @@ struct ParameterParser {
         defects.insert(.unterminatedComment)
     }
 
-    /// Takes `octet` if it comes next, after white space and comments.
+    /// Reads `octet` if it comes next, after white space and comments.
     mutating func take(_ octet: UInt8) -> Bool {
         skipCFWS()
         guard !isAtEnd, input[index] == octet else { return false }
@@ -56,7 +56,8 @@ struct ParameterParser {
         return true
     }
 
-    /// Reads a token leniently: everything up to white space or one of `;/="(),`. Empty where none begins.
+    /// Reads a token leniently: everything up to white space or one of `;/="(),`. Empty if none
+    /// begins here.
     mutating func token() -> ArraySlice<UInt8> {
         skipCFWS()
         let start = index
@@ -71,7 +72,8 @@ struct ParameterParser {
         }
     }
 
-    /// Moves to the next `;` outside quotes, or to the end, and returns whether anything but CFWS was skipped.
+    /// Moves to the next `;` outside quotes, or to the end. Returns whether it skipped anything
+    /// except CFWS.
     private mutating func skipToSemicolon() -> Bool {
         var isSkipped = false
         while true {
@@ -121,7 +123,7 @@ struct ParameterParser {
         var value: [UInt8]
     }
 
-    /// Reads all parameters; text before the first `;` does not belong to them.
+    /// Reads all parameters. Text before the first `;` does not belong to them.
     mutating func parameters() -> [Raw] {
         var list = [Raw]()
         skipCFWS()
@@ -145,7 +147,8 @@ struct ParameterParser {
             let name = token()
             guard !name.isEmpty, take(UInt8(ascii: "=")) else {
                 defects.insert(name.isEmpty ? .malformed : .trailingText)
-                // A lone word (`; attachment`) is skipped by itself, so that `word name=value` still gives its parameter.
+                // A single word (`; attachment`) is skipped alone, so that `word name=value` still
+                // gives its parameter.
                 if name.isEmpty { _ = skipToSemicolon() }
                 continue
             }
@@ -159,8 +162,8 @@ struct ParameterParser {
         }
     }
 
-    /// Called if something other than `;` follows a value: another parameter without its semicolon, or more words of an
-    /// unquoted value.
+    /// Called if a value is not followed by `;`, but by another parameter without its semicolon, or
+    /// by more words of an unquoted value.
     private mutating func continueWords(_ list: inout [Raw]) {
         while true {
             skipCFWS()
@@ -168,7 +171,7 @@ struct ParameterParser {
             let start = index
             let name = token()
             if !name.isEmpty, !isAtEnd, input[index] == UInt8(ascii: "=") {
-                // Not an encoded word, which also holds "=".
+                // An encoded word also contains "=", and is not a parameter.
                 if !name.starts(with: "=?".utf8) {
                     defects.insert(.missingSemicolon)
                     index = start

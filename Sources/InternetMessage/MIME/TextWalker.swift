@@ -1,29 +1,32 @@
-// Decodes the text of a message as its body passes and hands it out in stretches, so that nothing else of it must be held.
+// Decodes the text of a message while its body arrives, and returns it in stretches. The body need
+// not be kept.
 
 import Support
 
 /// A stretch of the text of one part.
 package struct TextStretch: Sendable {
-    /// The part; the range of its body is not known yet. For loose text: the multipart around it.
+    /// The part; the range of its body is not yet known. For loose text: the multipart around it.
     package let part: MIMEPart
     /// Ordinal of the part among all entities of the message, from 0 (the message itself).
     package let ordinal: Int
-    /// Decoded from the transfer encoding, in the charset of the part; unchanged where the encoding is unknown.
+    /// Decoded from the transfer encoding, in the charset of the part; unchanged if the encoding is
+    /// unknown.
     package let octets: [UInt8]
-    /// How many octets at the start repeat the end of the stretch before.
+    /// The number of octets at the start that repeat the end of the previous stretch.
     package let overlap: Int
     /// Index of the first octet in the part's decoded text.
     package let start: Int
     /// Whether this is the last stretch of the part.
     package let isLast: Bool
-    /// Whether this is not a part but text before, between or after the parts of a multipart, which programs do not show.
+    /// Whether this is not a part but text before, between or after the parts of a multipart, which
+    /// programs do not show.
     package let isLoose: Bool
     /// Transfer encoding defects so far.
     package let defects: Set<TransferDefect>
 }
 
-/// Takes a body in chunks of any size and returns its texts: the leaves that the caller wants, also those of attached messages.
-/// It finds the same parts as `MIMEPart.parse`.
+/// Reads a body in chunks of any size and returns its texts: the leaves that the caller wants,
+/// including those of attached messages. It finds the same parts as `MIMEPart.parse`.
 ///
 ///     var walker = TextWalker(header: header) { PartKind.isText($0.contentType) }
 ///     // as the body passes
@@ -32,15 +35,18 @@ package struct TextStretch: Sendable {
 ///     for stretch in walker.finish() { … }
 ///     if walker.stop != nil { … }
 ///
-/// Most texts are one stretch. A longer one comes in several, each beginning with the end of the one before (`overlap` octets),
-/// so that anything no longer than the overlap is whole in one of them; what is within the overlap was seen before.
+/// Most texts are one stretch. A longer text comes in several. Each begins with the end of the
+/// previous one (`overlap` octets), so that text no longer than the overlap is complete in one of
+/// them. Text within the overlap was already in the previous stretch.
 ///
-/// Holds at most a stretch, its overlap, and the header section or line that is not complete yet. A text has no limit. Not
-/// walked: messages in a transfer encoding, which are handed out unchanged, and files that are not text.
+/// Keeps at most a stretch, its overlap, and the incomplete header section or line. The length of a
+/// text is not limited. Two kinds are not parsed: messages in a transfer encoding, which are
+/// returned unchanged, and files that are not text.
 package struct TextWalker {
-    /// Encoded octets of a part after which a stretch is handed out.
+    /// Encoded octets of a part after which a stretch is returned.
     package static let stretch = 16_384
-    /// Most octets of decoded text that are repeated in the next stretch; at least half as many are.
+    /// Maximum octets of decoded text that the next stretch repeats; at least half as many are
+    /// repeated.
     package static let overlap = 1_024
 
     private var parser: MIMEParser<TextCollector>
@@ -52,21 +58,22 @@ package struct TextWalker {
 
     /// - Parameters:
     ///   - header: of the message.
-    ///   - isWanted: whether the text of a leaf (or of a composite that is not taken apart) is handed out.
+    ///   - isWanted: whether the text of a leaf (or of a composite that is not parsed) is returned.
     package init(header: HeaderSection, isWanted: @escaping (MIMEPart) -> Bool) {
         parser = MIMEParser(header, base: 0, visitor: TextCollector(isWanted: isWanted))
     }
 
-    /// Why reading stopped, if it did: what follows is not handed out. Real mail never reaches this.
+    /// The reason why reading stopped, if it did. The text after it is not returned. Real mail
+    /// never causes this.
     package var stop: MIMEStop? { parser.stop }
 
-    /// What is wrong with the entities that were read so far, all together.
+    /// The defects of all entities that were read so far.
     package var defects: Set<MIMEDefect> { parser.visitor.defects.union(parser.root?.defects ?? []) }
 
     /// Takes the next octets.
     package mutating func feed(_ chunk: UnsafeRawBufferPointer) -> [TextStretch] {
         var rest: UnsafeBufferPointer<UInt8> = chunk.assumingMemoryBound(to: UInt8.self)
-        // Completes the octets left over line by line, until the chunk can be read in place.
+        // Completes the remaining octets line by line, until the chunk can be read in place.
         while !rest.isEmpty, !carry.isEmpty {
             let lineFeed = rest.firstIndex(of: 0x0A)
             let part: UnsafeBufferPointer<UInt8> = UnsafeBufferPointer(rebasing: rest[..<(lineFeed.map { $0 + 1 } ?? rest.count)])
@@ -87,7 +94,7 @@ package struct TextWalker {
         return parser.visitor.handOver()
     }
 
-    /// Ends the body. Called once.
+    /// Ends the body. Call it once.
     package mutating func finish() -> [TextStretch] {
         _ = carry.withUnsafeBufferPointer { parser.take($0, at: carry.isEmpty ? count : carryStart, isLast: true) }
         return parser.visitor.handOver()
@@ -139,7 +146,7 @@ struct TextCollector: MIMEVisitor {
         return ready
     }
 
-    /// The text of one part that was not handed out yet.
+    /// The text of one part that was not yet returned.
     private struct Text {
         let part: MIMEPart
         let ordinal: Int
@@ -149,7 +156,7 @@ struct TextCollector: MIMEVisitor {
         private var raw: [UInt8] = []
         private var base64 = Base64.Decoder()
         private var defects: Set<TransferDefect> = []
-        /// The end of the last stretch, to be repeated in the next.
+        /// The end of the last stretch, which the next one repeats.
         private var tail: [UInt8] = []
         /// Octets of decoded text before `raw`.
         private var count = 0
@@ -210,8 +217,8 @@ struct TextCollector: MIMEVisitor {
             tail = Array(octets[tailStart(octets, start: start)...])
         }
 
-        /// Where the repeated octets begin: at the start of a line if there is one, as stateful charsets begin again there; for
-        /// wide characters, at the start of one.
+        /// The start of the repeated octets. It is the start of a line if there is one, as stateful
+        /// charsets begin again there; for wide characters, it is the start of a character.
         private func tailStart(_ octets: [UInt8], start: Int) -> Int {
             let earliest = max(0, octets.count - TextWalker.overlap)
             let latest = max(earliest, octets.count - TextWalker.overlap / 2)
@@ -230,11 +237,13 @@ extension Base64.Decoder {
 }
 
 extension QuotedPrintable {
-    /// Where a text can be cut so that both sides together decode to the same as the whole: after its last line break, else
-    /// before the last octet that begins something. Never 0.
+    /// The place at which a text can be divided so that both sides together decode to the same as
+    /// the whole: after its last line break, or otherwise before the last octet that begins a
+    /// sequence. Never 0.
     static func lastCut(in raw: [UInt8]) -> Int {
         if let lineFeed = raw.lastIndex(of: 0x0A) { return lineFeed + 1 }
-        // A possible start of an escape, white space and a possible soft line break go with what follows.
+        // A possible start of an escape, white space and a possible soft line break belong to the
+        // second side.
         var end = raw.count
         if end > 1, raw[end - 2] == UInt8(ascii: "=") { end -= 2 }
         while end > 0, raw[end - 1].isFoldingWhiteSpace || raw[end - 1] == UInt8(ascii: "=") { end -= 1 }

@@ -1,4 +1,5 @@
-// Where deflate streams begin in compressed data: zip (office files, archives), gzip, PDF and PNG.
+// Finds the starts of deflate streams in compressed data: zip (office files, archives), gzip, PDF
+// and PNG.
 
 import Support
 
@@ -6,7 +7,7 @@ import Support
 package enum Archive {
     case zip, gzip, pdf, png
 
-    /// The kind that octets begin as; nil for data that is not unpacked.
+    /// The kind with which octets begin; nil for data that is not unpacked.
     package init?(_ octets: some Collection<UInt8>) {
         var head: UInt32 = 0
         var count = 0
@@ -23,13 +24,15 @@ package enum Archive {
         }
     }
 
-    /// Octets at the beginning of a file in which an archive may begin, as a program that starts with the archive reads it there.
+    /// Octets at the beginning of a file that are searched for the start of an archive. A program
+    /// in front of its archive reads it there.
     private static let maximumLead = 1 << 20
-    /// Octets at the end of a zip file in which its directory ends, with the longest comment (APPNOTE section 4.3.16).
+    /// Octets at the end of a zip file that may contain the end of its directory, with the longest
+    /// comment (APPNOTE section 4.3.16).
     private static let directoryEnd = 22 + 65_535
 
-    /// The kinds that octets can be read as: what they begin as, and zip and PDF behind other octets, where programs that unpack
-    /// look for them.
+    /// The kinds as which octets can be read: the kind with which they begin, and zip and PDF after
+    /// other octets, as unpacking programs search for them there.
     static func kinds(of octets: UnsafeBufferPointer<UInt8>) -> [Archive] {
         var kinds = Archive(octets).map { [$0] } ?? []
         let lead = UnsafeBufferPointer(rebasing: octets[..<min(octets.count, maximumLead)])
@@ -50,7 +53,8 @@ package enum Archive {
         return false
     }
 
-    /// Offsets at which deflate streams begin, in order; of a gzip file that of the first member.
+    /// Offsets at which deflate streams begin, in order. For a gzip file, only that of the first
+    /// member.
     package func deflated(in bytes: [UInt8]) -> [Int] {
         switch self {
         case .zip: Self.zip(bytes)
@@ -60,8 +64,9 @@ package enum Archive {
         }
     }
 
-    /// Where the stream of the next member of a gzip file begins (RFC 1952 section 2.2); nil where there is none.
-    /// - Parameter end: behind the stream of the member before.
+    /// The start of the stream of the next member of a gzip file (RFC 1952 section 2.2); nil if
+    /// there is none.
+    /// - Parameter end: the index after the stream of the previous member.
     static func nextMember(in bytes: [UInt8], after end: Int) -> Int? {
         var start = end + 8
         while start < bytes.count, bytes[start] == 0 { start += 1 }
@@ -69,7 +74,8 @@ package enum Archive {
         return gzip(bytes, at: start)
     }
 
-    /// Local file headers (APPNOTE section 4.3.7), found by their signature, so that a damaged directory hides nothing.
+    /// Local file headers (APPNOTE section 4.3.7), found by their signature, so that a damaged
+    /// directory hides nothing.
     private static func zip(_ bytes: [UInt8]) -> [Int] {
         var starts: [Int] = []
         var index = 0
@@ -110,7 +116,8 @@ package enum Archive {
         let word = Array("stream".utf8)
         var starts: [Int] = []
         var index = 0
-        // After the last `stream`, so that the octets up to the next one are searched once.
+        // The index after the last `stream`, so that the octets up to the next one are searched
+        // once.
         var last = 0
         while index + word.count + 4 < bytes.count {
             guard bytes[index] == word[0], bytes[index..<(index + word.count)].elementsEqual(word) else {
@@ -128,12 +135,13 @@ package enum Archive {
         return starts
     }
 
-    /// Octets before `stream` that are searched for its dictionary; a longer one does not count as that of a picture.
+    /// Octets before `stream` that are searched for its dictionary. A longer dictionary does not
+    /// count as that of a picture.
     private static let maximumDictionary = 1_024
     private static let subtype = Array("/Subtype".utf8)
     private static let image = Array("/Image".utf8)
 
-    /// Whether a dictionary is that of a picture (ISO 32000-1 section 8.9.5).
+    /// Whether a dictionary belongs to a picture (ISO 32000-1 section 8.9.5).
     private static func isPicture(_ dictionary: ArraySlice<UInt8>) -> Bool {
         var rest = dictionary
         while let slash = rest.firstIndex(of: subtype[0]) {
@@ -147,7 +155,7 @@ package enum Archive {
         return false
     }
 
-    /// Compressed chunks that may hold text (zTXt, iTXt, iCCP).
+    /// Compressed chunks that may contain text (zTXt, iTXt, iCCP).
     private static func png(_ bytes: [UInt8]) -> [Int] {
         var starts: [Int] = []
         var index = 8

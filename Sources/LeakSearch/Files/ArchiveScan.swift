@@ -1,20 +1,21 @@
-// Searches archives: every stream in one, and inner archives, as far as the budget of the message allows.
+// Searches archives: every stream in one, and inner archives, within the budget of the message.
 
-/// Not thread-safe: one for each message.
+/// Not thread-safe: make one for each message.
 package final class ArchiveScan {
-    /// Levels of nested archives that are opened; deeper ones are searched as octets.
+    /// Levels of nested archives that are opened. Deeper ones are searched as octets.
     private static let maximumDepth = 3
-    /// Octets of inner archives, which are held whole: at least this number, or this multiple of the outermost archive. A
-    /// larger one exhausts the budget: a message must not take more memory than mail of its size may (`ReplyMemory`).
+    /// Octets of inner archives, which are kept complete in memory: at least this number, or this
+    /// multiple of the outermost archive. A larger one exhausts the budget, as a message must not
+    /// use more memory than mail of its size may (`ReplyMemory`).
     private static let innerOctets = 500_000
     private static let innerFactor = 4
-    /// Units of work for each octet in which a PDF's strings are looked for.
+    /// Units of work for each octet in which a PDF's strings are searched for.
     private static let stringWork = 2
 
     private let work: WorkBudget
     private let feeder: any StreamSearch
     private let makeFeeder: () -> any StreamSearch
-    /// Octets of inner archives that may still be held.
+    /// Octets of inner archives that may still be kept.
     private var room = 0
     private lazy var inflater = Inflater(work: work)
     private lazy var strings = PDFStrings(feeder: makeFeeder())
@@ -26,13 +27,14 @@ package final class ArchiveScan {
         feeder = makeFeeder()
     }
 
-    /// Whether something is found in what an archive unpacks to; false where the octets are not an archive.
+    /// Whether the unpacked content of an archive contains a name; false if the octets are not an
+    /// archive.
     package func finds(in bytes: [UInt8]) -> Bool {
         room = max(Self.innerOctets, bytes.count * Self.innerFactor)
         return finds(in: bytes, depth: 0)
     }
 
-    /// Whether octets may be an archive, so that they are worth holding whole.
+    /// Whether octets may be an archive, so that they must be kept complete.
     package static func isArchive(_ bytes: [UInt8]) -> Bool { bytes.withUnsafeBufferPointer { !Archive.kinds(of: $0).isEmpty } }
 
     private func finds(in bytes: [UInt8], depth: Int) -> Bool {
@@ -64,7 +66,7 @@ package final class ArchiveScan {
         return false
     }
 
-    /// Whether something is found in one stream, and where it ends.
+    /// Whether one stream contains a name, and the end of the stream.
     private func unpack(_ bytes: [UInt8], from start: Int, of kind: Archive, depth: Int) -> (isFound: Bool, end: Int?) {
         var end: Int?
         var inner: [UInt8]?

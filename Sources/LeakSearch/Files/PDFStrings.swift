@@ -1,25 +1,27 @@
-// Text that a PDF writes in hexadecimal or with escapes (ISO 32000-1 section 7.3.4), as many programs write all their text.
+// Text that a PDF contains in hexadecimal or with escapes (ISO 32000-1 section 7.3.4). Many
+// programs write all their text so.
 
 import Support
 
-/// Decodes the strings `<616E6E61>` and `(anna\100home)` of a PDF, or of one of its streams, and searches them. Pieces of one
-/// word, in an array with numbers between them, are joined. Not thread-safe.
+/// Decodes the strings `<616E6E61>` and `(anna\100home)` of a PDF, or of one of its streams, and
+/// searches them. Pieces of one word, in an array with numbers between them, are joined. Not
+/// thread-safe.
 final class PDFStrings {
-    /// Octets of strings that are searched at once.
+    /// Octets of strings that are searched at a time.
     private static let chunk = 32_768
 
     private enum State { case outside, hexadecimal, literal }
-    /// What a backslash has begun.
+    /// The state after a backslash.
     private enum Escape { case none, begun, octal(value: UInt8, digits: Int), lineBreak }
 
     private let feeder: any StreamSearch
     private let output = OctetBuffer(capacity: chunk + 4)
-    /// Octets of `output` that belong to whole strings.
+    /// Octets of `output` that belong to complete strings.
     private var whole = 0
     private var state = State.outside
     /// The first half of an octet.
     private var half: UInt8?
-    /// Parentheses within a literal string that are open.
+    /// The number of open parentheses within a literal string.
     private var depth = 0
     private var escape = Escape.none
     /// Whether the next string may continue the last one.
@@ -38,7 +40,8 @@ final class PDFStrings {
         }
     }
 
-    /// Ends the octets; returns whether anything was found in their strings. May be used again.
+    /// Ends the octets. Returns whether their strings contained a name. The object may be used
+    /// again.
     func finish() -> Bool {
         if state == .literal { whole = output.count }
         (state, half, depth, escape, joins) = (.outside, nil, 0, .none, false)
@@ -116,7 +119,7 @@ final class PDFStrings {
             append(octet)
         default:
             append(octet)
-            // A parenthesis in a picture or a font opens no string.
+            // A parenthesis in a picture or a font does not open a string.
             if octet == UInt8(ascii: "j") && ends(with: "endobj") || octet == UInt8(ascii: "m") && ends(with: "endstream") {
                 (state, joins) = (.outside, true)
                 part()
@@ -130,7 +133,7 @@ final class PDFStrings {
         return (0..<count).allSatisfy { output.base[output.count - count + $0] == word.utf8Start[$0] }
     }
 
-    /// Ends a text: the next string belongs to another one.
+    /// Ends a text. The next string belongs to another one.
     private func part() {
         guard joins else { return }
         joins = false

@@ -1,17 +1,18 @@
-// Reads uuencoded data (POSIX `uuencode`), which some programs still send, so that it can be searched like any other part.
+// Reads uuencoded data (POSIX `uuencode`), which some programs still send, so that it can be
+// searched like any other part.
 
 import Support
 
 package enum UUEncoding {
     private static let names = ["x-uuencode", "uuencode", "x-uue", "uue"]
 
-    /// Maximum octets that one line stands for: its first character counts them.
+    /// Maximum octets in one line; its first character is their number.
     private static let maximumLine = 63
 
     /// Whether a transfer encoding's name, in lower case, means uuencode.
     package static func isMeant(by name: String) -> Bool { names.contains { name.utf8.elementsEqual($0.utf8) } }
 
-    /// Whether a text may hold a block: a line that opens one, `begin 644 name`.
+    /// Whether a text may contain a block: a line that opens one, `begin 644 name`.
     package static func mayHoldBlock(_ text: [UInt8]) -> Bool {
         text.withUnsafeBufferPointer { text in
             var start = 0
@@ -24,8 +25,8 @@ package enum UUEncoding {
         }
     }
 
-    /// Decodes every line that can be data. Other lines (`begin`, `end`, prose) are left out; a line that is too short is
-    /// filled with zeros, as trailing spaces get lost on the way.
+    /// Decodes every line that can be data. Ignores other lines (`begin`, `end`, prose). Fills a
+    /// line that is too short with zeros, as servers may remove trailing spaces.
     /// - Parameter onlyBlocks: whether only lines after a `begin` line are data.
     package static func decode(_ text: some Collection<UInt8>, onlyBlocks: Bool) -> [UInt8] {
         var output: [UInt8] = []

@@ -1,20 +1,20 @@
-// Encoded words (RFC 2047), in header fields and wherever else they are.
+// Encoded words (RFC 2047), in header fields and in any other place.
 
 import InternetMessage
 import Support
 
 enum EncodedWords {
-    /// Octets of the longest word that is read; longer ones than the 75 of the RFC are in use.
+    /// Maximum octets of a word that is read; words longer than the 75 of the RFC are in use.
     private static let maximumLength = 4_096
 
-    /// Octets with encoded words decoded, and without the white space between two of them; nil where there is none.
+    /// Octets with encoded words decoded, and without the white space between two of them; nil if there is none.
     static func decoded(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         text.withUnsafeBufferPointer { text in
             var output: [UInt8]?
             var copied = 0
             var hasWord = false
             var index = 0
-            // The next end of a word, looked for once.
+            // The next end of a word, searched for once.
             var wordEnd = 0
             while let start = text.firstIndex(of: UInt8(ascii: "="), from: index), start + 1 < text.count {
                 index = start + 1

@@ -1,27 +1,29 @@
-// Runs of base64 and hexadecimal digits in any octets, whatever the lines they are broken into, and what they decode to.
+// Runs of base64 and hexadecimal digits in any octets, broken into lines in any way, and their
+// decoded content.
 
 import Support
 
-/// Finds the runs of one text at a time. Its memory is used again for the next one. Not thread-safe.
+/// Finds the runs of one text at a time. Its memory is reused for the next text. Not thread-safe.
 final class HiddenRuns {
-    /// Shorter runs hold no address.
+    /// Shorter runs cannot contain an address.
     private static let shortestBase64 = 12
     private static let shortestHexadecimal = 16
-    /// Digits in a row without which nothing is decoded; breaks may be within a run.
+    /// Minimum digits in a row for decoding; breaks may be within a run.
     static let shortest = 8
-    /// Octets of a line that a program breaks within a run; then a blank may be left of the break.
+    /// Minimum octets of a line that a program breaks within a run. A space may then be left at the
+    /// break.
     private static let longLine = 20
-    /// Printable octets in a row without which no address is there.
+    /// Minimum printable octets in a row for an address.
     private static let shortestText = 5
 
-    // Units of work for each octet: to find runs, and to decode one in one way.
+    // Units of work for each octet: to find runs, and to decode a run in one way.
     private static let findingWork = 6
     private static let decodingWork = 4
 
     private let digits = OctetBuffer(capacity: 256)
     private let decoded = OctetBuffer(capacity: 256)
 
-    /// Calls with each text that octets may stand for; it is valid within the call.
+    /// Calls `body` with each text that octets may encode. The text is valid only within the call.
     /// - Parameter work: is charged for each octet of a run.
     func forEach(in text: UnsafeBufferPointer<UInt8>, work: WorkBudget, _ body: (UnsafeBufferPointer<UInt8>) -> Void) {
         work.charge(text.count * Self.findingWork)
@@ -30,7 +32,7 @@ final class HiddenRuns {
                 Self.find(text, 0..<text.count, sextets) { range, count, breaks in
                     if count >= Self.shortestBase64 { base64(text, range, sextets, breaks, work, body) }
                     guard count >= Self.shortestHexadecimal else { return }
-                    // All digits of hexadecimal are digits of base64 too.
+                    // All digits of hexadecimal are also digits of base64.
                     Self.find(text, range, hexadecimal) { range, count, _ in
                         if count >= Self.shortestHexadecimal { self.hexadecimal(text, range, hexadecimal, work, body) }
                     }
@@ -47,13 +49,13 @@ final class HiddenRuns {
 
     private static let hexadecimal: [UInt8] = (0..<256).map { TransferReading.digit(UInt8($0)) ?? 255 }
 
-    /// The lines of a run, which tell where groups of base64 begin in a long one.
+    /// The lines of a run. In a long run, they show the starts of base64 groups.
     private struct Breaks {
         /// Digits before the first break.
         private var first: Int?
-        /// Whether every later line is of whole groups.
+        /// Whether every later line contains only complete groups.
         private var isRegular = true
-        /// Longer runs are not read in ways that their lines speak against.
+        /// Longer runs are not read in ways that contradict their lines.
         private static let long = 1_000
 
         mutating func note(_ count: Int) {
@@ -73,8 +75,8 @@ final class HiddenRuns {
 
     // MARK: Runs
 
-    /// Finds runs of digits in a range, over line breaks, folds and marks of quotations.
-    /// - Parameter body: gets where a run is, and how many digits it has.
+    /// Finds runs of digits in a range, across line breaks, folds and marks of quotations.
+    /// - Parameter body: receives the range of a run, and the number of its digits.
     @inline(__always)
     private static func find(
         _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, _ values: UnsafeBufferPointer<UInt8>,
@@ -104,7 +106,7 @@ final class HiddenRuns {
         }
     }
 
-    /// Where a run goes on behind a break; nil where it ends.
+    /// The index at which a run continues after a break; nil if it ends.
     @inline(__always)
     private static func goesOn(
         _ text: UnsafeBufferPointer<UInt8>, _ start: Int, after column: Int, _ values: UnsafeBufferPointer<UInt8>
@@ -121,12 +123,12 @@ final class HiddenRuns {
         behind text: UnsafeBufferPointer<UInt8>, _ start: Int, _ column: Int, _ values: UnsafeBufferPointer<UInt8>
     ) -> Int? {
         var index = start
-        // A soft line break, or one that a backslash hides.
+        // A soft line break, or a line break after a backslash.
         if text[index] == UInt8(ascii: "=") || text[index] == UInt8(ascii: "\\") { index += 1 }
         var hasBreak = false
         while index < text.count, index - start < 80 {
             switch text[index] {
-            // An empty line ends what is encoded.
+            // An empty line ends encoded data.
             case 0x0A where hasBreak: return nil
             case 0x0A: hasBreak = true
             case 0x0D: break
@@ -150,7 +152,7 @@ final class HiddenRuns {
         var count = 0
         let base = digits.base
         for index in range {
-            // What is between the lines is overwritten.
+            // Octets between the lines are overwritten.
             let value = values[Int(text[index])]
             base[count] = value
             if value != 255 { count += 1 }

@@ -1,8 +1,9 @@
-// Readings of a text in which what is encoded is decoded: references, tags, backslashes, percent signs, quoted-printable, xtext.
+// Decoded readings of a text: references, tags, backslashes, percent signs, quoted-printable,
+// xtext.
 
 import Support
 
-/// The readings of one text. Their memory is used again for the next one. Not thread-safe.
+/// The readings of one text. Their memory is reused for the next text. Not thread-safe.
 final class Readings {
     private var plain = Reading()
     private var referenced = Reading()
@@ -12,7 +13,7 @@ final class Readings {
     private var once = Reading()
     private var other = Reading()
 
-    /// Reads a text as it is.
+    /// Reads a text without decoding it.
     func read(_ text: UnsafeBufferPointer<UInt8>, isMarkup: Bool) -> Reading.View {
         plain.read(text, isMarkup: isMarkup)
         return plain.view
@@ -21,8 +22,9 @@ final class Readings {
     /// Every reading of a text that differs from the others, the plain one first.
     /// - Parameters:
     ///   - isMarkup: whether a reader sees the text without its tags.
-    ///   - body: gets a reading; where it differs from the ones before, nil for everywhere; and whether its at signs are what a
-    ///     reader sees: in others they may be chance.
+    ///   - body: receives a reading, and the ranges in which it differs from the ones before (nil
+    ///     for everywhere). The last argument says whether its at signs are those that a reader
+    ///     sees; in other readings they may be chance.
     func forEach(
         _ text: UnsafeBufferPointer<UInt8>, isMarkup: Bool, _ body: (Reading.View, [Range<Int>]?, _ isShown: Bool) -> Void
     ) {
@@ -48,7 +50,7 @@ final class Readings {
             body(outer, escaped.changes, false)
         }
         for base in [outer, shown] {
-            // An address of a link may have been encoded twice.
+            // An address in a link may be encoded twice.
             guard let base, once.resolvePercent(base) else { continue }
             body(once.view, once.changes, false)
             if other.resolvePercent(once.view) { body(other.view, other.changes, false) }
@@ -59,7 +61,7 @@ final class Readings {
 }
 
 extension Reading {
-    /// The value of a hexadecimal digit; nil for others, or behind a gap.
+    /// The value of a hexadecimal digit; nil for other octets, or after a gap.
     @inline(__always)
     private static func digit(_ text: View, _ index: Int) -> UInt32? {
         guard index < text.count, text.gaps[index] == 0 else { return nil }
@@ -81,7 +83,7 @@ extension Reading {
         ("zerowidthspace;", 0x200B), ("sol;", 0x2F), ("bsol;", 0x5C), ("colon;", 0x3A), ("lpar;", 0x28), ("rpar;", 0x29),
     ].map { (Array($0.0.utf8), $0.1) }
 
-    /// With character references resolved.
+    /// Resolves character references.
     fileprivate mutating func resolveReferences(_ text: View, with earlier: [Range<Int>] = []) -> Bool {
         make(of: text, UInt8(ascii: "&"), with: earlier) { text, index in
             Self.reference(text, index).map { (.scalar($0.0), $0.1) }
@@ -114,7 +116,7 @@ extension Reading {
         return (value, at - index)
     }
 
-    /// Elements that words do not go across: the octets of each as one number, at its place or behind it.
+    /// Elements that divide words: the octets of each as one number, at its index or after it.
     private static let blocks: [UInt64] = [
         "address", "article", "br", "dd", "div", "dl", "dt", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6", "header", "hr",
         "li", "main", "ol", "option", "p", "pre", "section", "table", "tbody", "td", "th", "tr", "ul",
@@ -128,7 +130,7 @@ extension Reading {
     @inline(__always)
     private static func blockPlace(_ name: UInt64) -> Int { Int((name &* 0x9E37_79B9_7F4A_7C15) >> 57) }
 
-    /// Without tags and comments.
+    /// Removes tags and comments.
     fileprivate mutating func dropTags(_ text: View) -> Bool {
         var (hasNoEnd, hasNoCommentEnd) = (false, false)
         return make(of: text, UInt8(ascii: "<")) { text, index in
@@ -173,7 +175,7 @@ extension Reading {
 
     // MARK: Escapes
 
-    /// With the escapes of programming languages resolved, and lines joined that end in a backslash.
+    /// Resolves the escapes of programming languages, and joins lines that end in a backslash.
     fileprivate mutating func resolveEscapes(_ text: View) -> Bool {
         make(of: text, UInt8(ascii: "\\")) { text, index in
             guard index + 1 < text.count else { return nil }
@@ -188,7 +190,7 @@ extension Reading {
                 guard let second = Self.digit(text, index + 2), let third = Self.digit(text, index + 3), second < 8, third < 8
                 else { return nil }
                 return (.octet((next - 0x30) << 6 | UInt8(second) << 3 | UInt8(third)), 4)
-            // Also the beginning of a folder's name: another reading has it so.
+            // It may also be the beginning of a folder's name. Another reading keeps it.
             case UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"): return (.gap(Self.space), 2)
             case UInt8(ascii: "/"), UInt8(ascii: "@"), UInt8(ascii: "."), UInt8(ascii: "-"), UInt8(ascii: "_"),
                 UInt8(ascii: "\""):
@@ -198,7 +200,7 @@ extension Reading {
         }
     }
 
-    /// With percent signs resolved (RFC 3986 section 2.1, and `%u0040`).
+    /// Resolves percent signs (RFC 3986 section 2.1, and `%u0040`).
     fileprivate mutating func resolvePercent(_ text: View) -> Bool {
         make(of: text, UInt8(ascii: "%")) { text, index in
             if let value = Self.pair(text, index + 1) { return (.octet(value), 3) }
@@ -207,7 +209,7 @@ extension Reading {
         }
     }
 
-    /// With `=40` and soft line breaks resolved, as text of an attached message has them.
+    /// Resolves `=40` and soft line breaks, as in the text of an attached message.
     fileprivate mutating func resolveQuotedPrintable(_ text: View) -> Bool {
         make(of: text, UInt8(ascii: "=")) { text, index in
             if let value = Self.pair(text, index + 1) { return (.octet(value), 3) }
@@ -216,7 +218,7 @@ extension Reading {
         }
     }
 
-    /// With `+40` resolved (RFC 3461 section 4).
+    /// Resolves `+40` (RFC 3461 section 4).
     fileprivate mutating func resolveXText(_ text: View) -> Bool {
         make(of: text, UInt8(ascii: "+")) { text, index in Self.pair(text, index + 1).map { (.octet($0), 3) } }
     }

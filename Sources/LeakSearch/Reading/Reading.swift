@@ -1,33 +1,37 @@
-// A text as its reader sees it: in lower case, without unseen characters, and with what was before each octet instead of white
-// space.
+// A text in the form that its reader sees: in lower case, without invisible characters, and with a
+// mark before each octet instead of white space.
 
 import Support
 
-/// Octets of a text in one reading. Not what programs store: only what is compared. Its memory is used again for the next text.
+/// Octets of a text in one reading. They are only compared, and are not the octets that programs
+/// store. The memory is reused for the next text.
 struct Reading: ~Copyable {
     private var octets: UnsafeMutablePointer<UInt8>
-    /// What was before each octet.
+    /// The kind of gap before each octet.
     private var gaps: UnsafeMutablePointer<UInt8>
     private var capacity = 1
     private(set) var count = 0
     private var pending: UInt8 = 0
-    /// Whether what was before the next octet does not count.
+    /// Whether the gap before the next octet is ignored.
     private var joins = false
-    /// Where it differs from the reading that it was made of, in order: all else was looked at already.
+    /// The ranges that differ from the reading from which it was made, in order. All else was
+    /// already examined.
     private(set) var changes: [Range<Int>] = []
-    /// The last one of them, which may still grow.
+    /// The last of these ranges, which may still grow.
     private var change = 0..<0
 
-    /// White space, a control character or the edge of an element: a word ends there.
+    /// White space, a control character or the edge of an element. A word ends there.
     static let space: UInt8 = 1
-    /// A line break, with the marks of quotations and the white space of folds after it: a word ends there.
+    /// A line break, with the marks of quotations and the white space of folds after it. A word
+    /// ends there.
     static let lineBreak: UInt8 = 2
-    /// Beside `lineBreak`: the line before is so long that a program may have broken a word.
+    /// In addition to `lineBreak`: the line before is so long that a program may have broken a
+    /// word.
     static let wrapped: UInt8 = 4
 
-    /// Octets of a line that a program breaks.
+    /// Minimum octets of a line that a program breaks.
     private static let longLine = 60
-    /// Changes that are nearer to each other are one.
+    /// Changes with a smaller distance become one.
     private static let nearby = 2 * AddressReading.reach + 64
 
     init() {
@@ -42,7 +46,7 @@ struct Reading: ~Copyable {
 
     // MARK: Looking
 
-    /// The memory of a reading, for loops that see every octet.
+    /// The memory of a reading, for loops over every octet.
     struct View {
         let octets: UnsafeBufferPointer<UInt8>
         let gaps: UnsafeBufferPointer<UInt8>
@@ -61,11 +65,11 @@ struct Reading: ~Copyable {
             return gap & Reading.space != 0 || gap & (Reading.lineBreak | Reading.wrapped) == Reading.lineBreak
         }
 
-        /// Whether a word may go on here although its line ended.
+        /// Whether a word may continue here although its line ended.
         @inline(__always)
         func isWrapped(_ index: Int) -> Bool { gaps[index] == Reading.lineBreak | Reading.wrapped }
 
-        /// Whether nothing is between the octets of a range.
+        /// Whether there are no gaps between the octets of a range.
         @inline(__always)
         func isUnbroken(_ range: Range<Int>) -> Bool {
             guard range.upperBound <= octets.count else { return false }
@@ -153,7 +157,7 @@ struct Reading: ~Copyable {
         if joins { joins = false } else { pending |= gap }
     }
 
-    /// An octet that an escape stands for, in the same way as one that is there.
+    /// Appends the octet of an escape, in the same way as a plain octet.
     private mutating func appendDecoded(_ octet: UInt8) {
         switch octet {
         case 0: break
@@ -165,7 +169,7 @@ struct Reading: ~Copyable {
 
     // MARK: The plain reading
 
-    /// Octets that stay as they are, in lower case; 0 for others.
+    /// Octets that stay unchanged, in lower case; 0 for others.
     private static let plain: [UInt8] = (0..<256).map { octet in
         switch octet {
         case 0x41...0x5A: UInt8(octet | 0x20)
@@ -182,7 +186,7 @@ struct Reading: ~Copyable {
         var index = 0
         Self.plain.withUnsafeBufferPointer { plain in
             while index < text.count {
-                // Local copies: what is written through a pointer could change the properties.
+                // Local copies, because a write through a pointer could change the properties.
                 if capacity - count < text.count - index { ensure(count + text.count - index + 8) }
                 var (next, gap) = (count, pending)
                 let (octets, gaps) = (octets, gaps)
@@ -228,7 +232,8 @@ struct Reading: ~Copyable {
         }
     }
 
-    /// Behind the marks and the white space that a program wrote at the beginning of a line.
+    /// The index after the marks and the white space that a program wrote at the beginning of a
+    /// line.
     private static func quoteMarks(_ text: UnsafeBufferPointer<UInt8>, _ start: Int, isMarkup: Bool) -> Int {
         var index = start
         while index < text.count {
@@ -247,9 +252,10 @@ struct Reading: ~Copyable {
         return isAlone && (index >= 2 && text[index - 2] == 0 || index + 2 < text.count && text[index + 2] == 0)
     }
 
-    // MARK: Characters beyond ASCII
+    // MARK: Non-ASCII characters
 
-    /// Takes the character at an index; returns how many octets it has. Octets that are not valid UTF-8 stay as they are.
+    /// Reads the character at an index; returns the number of its octets. Octets that are not valid
+    /// UTF-8 stay unchanged.
     private mutating func takeCharacter(_ text: UnsafeBufferPointer<UInt8>, _ index: Int) -> Int {
         let first = text[index]
         let length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 1
@@ -276,7 +282,7 @@ struct Reading: ~Copyable {
         case 0x85, 0xA0, 0x1680, 0x2000...0x200A, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000: pending |= Self.space
         default:
             guard let value = Unicode.Scalar(scalar) else { return }
-            // No script beyond these has letters of two cases that are in use.
+            // No other script has letters of two cases that are in use.
             if scalar < 0x2E80 || scalar >= 0xA640 && !(0xAC00...0xD7A3).contains(scalar) {
                 takeLetter(value)
             } else {
@@ -285,7 +291,8 @@ struct Reading: ~Copyable {
         }
     }
 
-    /// Characters below U+2E80 in lower case: up to three octets, the first one lowest, or 0 for what is not known yet.
+    /// Characters below U+2E80 in lower case: up to three octets, the first one lowest, or 0 for a
+    /// character that is not yet known.
     private var lowered: [UInt32] = []
 
     private mutating func takeLetter(_ value: Unicode.Scalar) {
@@ -307,23 +314,23 @@ struct Reading: ~Copyable {
 
     // MARK: Other readings
 
-    /// What octets stand for.
+    /// The meaning of octets.
     enum Meaning {
-        /// An octet, in the same way as one that is there.
+        /// An octet, read in the same way as a plain octet.
         case octet(UInt8)
         case scalar(UInt32)
-        /// An octet that stays as it is.
+        /// An octet that stays unchanged.
         case literal(UInt8)
-        /// Nothing but what divides words, or not.
+        /// Only a gap between words, of this kind.
         case gap(UInt8)
-        /// Nothing at all: the octets around are one word, whatever was between.
+        /// Nothing: the octets on both sides are one word, regardless of the text between them.
         case join
     }
 
-    /// Makes a reading of another one in which `meaning` is what stands for octets that begin with a mark: how many they are,
-    /// and their meaning.
-    /// - Parameter earlier: changes of the other one that no one looked at.
-    /// - Returns: whether there was any; without, the reading is not made.
+    /// Makes a reading of another one. `meaning` returns the number and the meaning of the octets
+    /// that begin with a mark.
+    /// - Parameter earlier: changes of the other reading that were not yet examined.
+    /// - Returns: whether there was any such mark. Without one, the reading is not made.
     @inline(__always)
     mutating func make(
         of text: View, _ mark: UInt8, with earlier: [Range<Int>] = [], _ meaning: (View, Int) -> (Meaning, Int)?

@@ -1,9 +1,10 @@
-// Decodes transfer encodings for the check. Its own decoders: an error in those of the rewriting must not hide what it left.
+// Decodes transfer encodings for the check, with its own decoders: an error in those of the
+// rewriting must not hide a name that it left.
 
 import InternetMessage
 
 enum TransferReading {
-    /// What a part's octets decode to; an unknown encoding leaves them as they are.
+    /// The decoded octets of a part; an unknown encoding leaves them unchanged.
     static func decode(_ octets: ArraySlice<UInt8>, _ encoding: TransferEncoding) -> [UInt8] {
         switch encoding {
         case .sevenBit, .eightBit, .binary: return Array(octets)
@@ -52,7 +53,8 @@ enum TransferReading {
         return output
     }
 
-    /// RFC 2045 section 6.7: escapes, soft line breaks, and no white space before a line's end. What is no escape stays.
+    /// RFC 2045 section 6.7: escapes, soft line breaks, and no white space before a line's end.
+    /// Text that is not an escape stays.
     static func quotedPrintable(_ octets: ArraySlice<UInt8>) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(octets.count)
@@ -73,7 +75,7 @@ enum TransferReading {
                         output.append(octet)
                     }
                 } else if octet == 0x20 || octet == 0x09 {
-                    // White space at a line's end was added on the way.
+                    // Servers on the way added the white space at a line's end.
                     let from = index - 1
                     let next = blanks(octets, index)
                     if next == octets.count || octets[next] == 0x0A
@@ -98,7 +100,7 @@ enum TransferReading {
         return index
     }
 
-    /// Behind white space and a line end; nil where something else is there.
+    /// The index after white space and a line end; nil if other octets are there.
     private static func lineEnd(_ octets: UnsafeBufferPointer<UInt8>, _ start: Int) -> Int? {
         let index = blanks(octets, start)
         guard index < octets.count else { return nil }
@@ -106,7 +108,7 @@ enum TransferReading {
         return octets[index] == 0x0D && index + 1 < octets.count && octets[index + 1] == 0x0A ? index + 2 : nil
     }
 
-    /// Not `hexValue`, which the rewriting uses.
+    /// Does not use `hexValue`, as the rewriting uses it.
     @inline(__always)
     static func digit(_ octet: UInt8) -> UInt8? {
         switch octet {
@@ -118,9 +120,9 @@ enum TransferReading {
     }
 }
 
-/// The alphabet of base64, and of that for URLs and file names (RFC 4648).
+/// The base64 alphabets: the standard one, and the one for URLs and file names (RFC 4648).
 enum Sextet {
-    /// By octet; 255 for what is in neither.
+    /// By octet; 255 for an octet in neither alphabet.
     static let values: [UInt8] = (0..<256).map { octet in
         switch octet {
         case 0x41...0x5A: UInt8(octet - 0x41)

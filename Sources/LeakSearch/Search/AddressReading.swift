@@ -1,6 +1,7 @@
-// Everything in a reading that may be an address, whoever has it: its two halves as runs of octets.
+// Everything in a reading that may be an address of any owner: its two halves as runs of octets.
 //
-// Nothing is looked for: what is found is the same whoever the user is. So it can be counted, and one reply answers few guesses.
+// Nothing is searched for, so the result is the same for every user. The candidates can therefore
+// be counted, and one reply can confirm only a few guesses.
 
 import Support
 
@@ -10,16 +11,17 @@ struct AddressReading {
         case at
         /// `local=domain`, `local#domain`, `local%domain`, and `local-40domain` of gateways.
         case other
-        /// `domain=local`, as SRS writes it.
+        /// `domain=local`, as in SRS.
         case reversed
     }
 
-    /// Where a half may begin or end, from the longest to the shortest: more than one where a program may have broken a word.
+    /// The possible starts or ends of a half, from the longest half to the shortest. There are
+    /// several if a program may have broken a word.
     struct Edges {
         private(set) var count = 0
         private var places = (0, 0, 0)
 
-        /// Adds one that makes a longer half.
+        /// Adds an edge that makes a longer half.
         @inline(__always)
         fileprivate mutating func append(_ place: Int) {
             places = (place, places.0, places.1)
@@ -33,16 +35,16 @@ struct AddressReading {
     /// A place where an address may be.
     struct Candidate {
         let form: Form
-        /// The octets before the separator, as far as a local part may go.
+        /// The octets before the separator that a local part may include.
         let localStarts: Edges
         let localEnd: Int
-        /// The octets after it, as far as a domain may go.
+        /// The octets after it that a domain may include.
         let domainStart: Int
         let domainEnds: Edges
-        /// Whether it is one only where a whole domain follows: `(a)` is also the mark of a list.
+        /// Whether it counts only if a complete domain follows: `(a)` is also the mark of a list.
         let needsDomain: Bool
 
-        /// Calls with each pair of halves.
+        /// Calls `body` with each pair of halves.
         @inline(__always)
         func forEach(_ body: (_ local: Range<Int>, _ domain: Range<Int>) -> Void) {
             for local in 0..<localStarts.count {
@@ -55,13 +57,14 @@ struct AddressReading {
 
     static let maximumLocal = 128
     static let maximumDomain = 253
-    /// Octets that a candidate is read from on both sides of its mark, at most.
+    /// Maximum octets on each side of its mark that are read for a candidate.
     static let reach = 300
 
     private let text: Reading.View
-    /// Octets that were looked at: the work, counted.
+    /// The number of examined octets: the work, counted.
     private(set) var steps = 0
-    /// Octets before the last mark that a local part may have, and behind it that a domain may have, in one line.
+    /// Octets in one line: those before the last mark that may be in a local part, and those after
+    /// it that may be in a domain.
     private var atoms = 0..<0
     private var hosts = 0..<0
 
@@ -76,10 +79,12 @@ struct AddressReading {
         }
     }
 
-    /// Whether an octet in lower case, behind another one, may be of a mark or stand for one: without any, no address is there.
+    /// Whether an octet in lower case, after another one, may belong to a mark or encode one. Text
+    /// without any such octet contains no address.
     static func mayMark(_ octet: UInt8, after last: UInt8) -> Bool {
         switch octet {
-        // `@`, `=`, `#`, `%`, brackets; what begins a reference or an escape; a wide at sign.
+        // `@`, `=`, `#`, `%`, brackets; the first octet of a reference or an escape; a wide at
+        // sign.
         case 0x40, 0x3D, 0x23, 0x25, 0x29, 0x5D, 0x7D, 0x26, 0x5C, 0x2B, 0xEF: true
         // `-at-`, `_at_`.
         case 0x2D, 0x5F: last == UInt8(ascii: "t")
@@ -89,14 +94,14 @@ struct AddressReading {
         }
     }
 
-    /// Calls with each candidate, in order.
+    /// Calls `body` with each candidate, in order.
     mutating func forEach(_ body: (Candidate) -> Void) {
         steps += text.count
         for index in 0..<text.count where Self.mayBeMark(text[index]) { find(at: index, body) }
     }
 
-    /// Calls with the candidates of a mark.
-    /// - Parameter index: of its last octet.
+    /// Calls `body` with the candidates of a mark.
+    /// - Parameter index: of the last octet of the mark.
     @inline(__always)
     mutating func find(at index: Int, _ body: (Candidate) -> Void) {
         guard index >= 1, index + 1 < text.count, let mark = mark(index) else { return }
@@ -143,7 +148,7 @@ struct AddressReading {
             else { return nil }
             return Mark(form: .other, start: index - 2, end: index + 1, isApart: false)
         default:
-            // `%40`, `=40`: an encoded octet, which another reading decodes.
+            // `%40`, `=40`: an encoded octet; another reading decodes it.
             let isEscape =
                 text[index] != UInt8(ascii: "#") && index + 2 < text.count && text[index + 1] == UInt8(ascii: "4")
                 && text[index + 2] == UInt8(ascii: "0")
@@ -170,7 +175,7 @@ struct AddressReading {
             }
         }
         guard mark.form == .other, text[mark.start] == UInt8(ascii: "=") else { return }
-        // `home.example=jane`: only where a whole domain is before.
+        // `home.example=jane`: only if a complete domain is before the separator.
         var start = mark.start
         while start > 0, mark.start - start < Self.maximumDomain, start == mark.start || text.gaps[start] == 0,
             Self.isOfDomain(text[start - 1])
@@ -190,7 +195,7 @@ struct AddressReading {
                 needsDomain: true))
     }
 
-    /// Lines that one half may be broken into.
+    /// Maximum line breaks within one half.
     private static let maximumBreaks = 2
 
     private mutating func locals(_ end: Int) -> (end: Int, starts: Edges) {
@@ -211,7 +216,7 @@ struct AddressReading {
                     isBroken = true
                     if text.isWrapped(start), starts.count < Self.maximumBreaks { starts.append(start) }
                 } else if !isBroken, atoms.contains(start), start > atoms.lowerBound {
-                    // Looked at for the mark before.
+                    // Already examined for the mark before.
                     start = max(atoms.lowerBound, end - Self.maximumLocal)
                     continue
                 }
@@ -233,7 +238,8 @@ struct AddressReading {
         return forward(start, Self.maximumDomain, isDomain: true, Self.isOfDomain)
     }
 
-    /// - Parameter isDomain: whether a line that ends in a dot may end within it, however short it is.
+    /// - Parameter isDomain: whether a line that ends in a dot may end within it, even if the line
+    ///   is short.
     @inline(__always)
     private mutating func forward(
         _ start: Int, _ maximum: Int, isDomain: Bool = false, _ isPart: (UInt8) -> Bool
@@ -257,7 +263,8 @@ struct AddressReading {
         return ends
     }
 
-    /// What is in a dot-atom (RFC 5322 section 3.2.3), but for what may divide an address itself: `=`, `#`, `%`.
+    /// Octets of a dot-atom (RFC 5322 section 3.2.3), except those that may divide an address: `=`,
+    /// `#`, `%`.
     static func isAtom(_ octet: UInt8) -> Bool {
         switch octet {
         case 0x30...0x39, 0x41...0x5A, 0x5E...0x7E, 0x80...0xFF, 0x21, 0x24, 0x26, 0x27, 0x2A, 0x2B, 0x2D...0x2F, 0x3F: true
@@ -265,7 +272,7 @@ struct AddressReading {
         }
     }
 
-    /// What is in a local part that people have.
+    /// Octets in the local parts of people.
     static func isOfLocal(_ octet: UInt8) -> Bool {
         octet.isASCIIAlphanumeric || octet >= 0x80 || octet == 0x2E || octet == 0x5F || octet == 0x2D || octet == 0x2B
             || octet == 0x27
@@ -275,7 +282,7 @@ struct AddressReading {
         octet.isASCIIAlphanumeric || octet >= 0x80 || octet == 0x2D || octet == 0x2E
     }
 
-    /// Marks that stand around an address and are no part of it.
+    /// Marks around an address that do not belong to it.
     static func isTrimmed(_ octet: UInt8) -> Bool {
         switch octet {
         case 0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x2F, 0x5F, 0x7E: true
@@ -284,7 +291,7 @@ struct AddressReading {
     }
 }
 
-/// Where a domain ends in a run of octets.
+/// Finds the end of a domain in a run of octets.
 enum Domain {
     private static let dot = UInt8(ascii: ".")
 
@@ -294,7 +301,8 @@ enum Domain {
         return TopLevelDomains.contains(text, (dot + 1)..<run.upperBound)
     }
 
-    /// Where the domain ends that a run begins with, in the longest known top-level domain; nil where there is none.
+    /// The end of the domain at the start of a run, in the longest known top-level domain; nil if
+    /// there is none.
     static func completeEnd(_ text: Reading.View, _ run: Range<Int>) -> Int? {
         guard let first = text.first(dot, in: run), first > run.lowerBound else { return nil }
         var end = run.upperBound
@@ -317,14 +325,15 @@ enum Domain {
         }
     }
 
-    /// Whether a domain goes on behind its end to a longer one that exists: then another person's address is there.
+    /// Whether a domain continues after its end to a longer domain that exists. The address then
+    /// belongs to another person.
     static func goesOn(_ text: Reading.View, _ run: Range<Int>, after end: Int) -> Bool {
         guard end < run.upperBound else { return false }
         let first = text.first(dot, in: run) ?? run.upperBound
         var start = run.lowerBound
         while true {
             let label = start..<(text.first(dot, in: start..<run.upperBound) ?? run.upperBound)
-            // Behind a long line, the next one may begin with dashes.
+            // After a long line, the next one may begin with dashes.
             var name = label.upperBound
             while name > label.lowerBound, text[name - 1] == UInt8(ascii: "-") { name -= 1 }
             if label.lowerBound > end, isTopLevel(text, label.lowerBound..<name, in: run, first: first) { return true }
@@ -337,7 +346,7 @@ enum Domain {
     /// - Parameter first: the first dot of the run.
     private static func isTopLevel(_ text: Reading.View, _ label: Range<Int>, in run: Range<Int>, first: Int) -> Bool {
         guard TopLevelDomains.contains(text, label) else { return false }
-        // `home.example.zip`: the name of a file.
+        // `home.example.zip`: a file name.
         guard label.count == 3, text.holds("zip", at: label.lowerBound) || text.holds("mov", at: label.lowerBound) else {
             return true
         }

@@ -1,9 +1,10 @@
-// Searches a file that is sent as it came: its octets, what its encoding stands for, and what is in archives.
+// Searches a file that is sent unchanged: its octets, their decoded content, and the contents of
+// archives.
 
 import InternetMessage
 import Support
 
-/// Takes octets in pieces and searches them in windows. Not thread-safe.
+/// Receives octets in pieces and searches them in windows. Not thread-safe.
 final class OctetFeeder: StreamSearch {
     private static let window = 65_536
     private static let overlap = 2_048
@@ -11,7 +12,7 @@ final class OctetFeeder: StreamSearch {
     private let search: StretchSearch
     private let work: WorkBudget
     private var held: [UInt8] = []
-    /// Octets of `held` that were searched already.
+    /// Octets of `held` that were already searched.
     private var searched = 0
     private(set) var isFound = false
 
@@ -27,7 +28,8 @@ final class OctetFeeder: StreamSearch {
             held += octets[position..<(position + taken)]
             position += taken
             guard held.count == Self.window else { continue }
-            // What follows a word says what it is: the last one is read with the next window.
+            // The text after a word decides its meaning, so the last word is read with the next
+            // window.
             let end = held.lastIndex { $0 <= 0x20 } ?? held.endIndex
             look(upTo: end > Self.window - Self.overlap ? end : held.endIndex)
             held.removeFirst(Self.window - Self.overlap)
@@ -48,8 +50,8 @@ final class OctetFeeder: StreamSearch {
         if search.isFoundInFile() { isFound = true }
     }
 
-    /// Whether octets are compressed data or pictures, in which no encodings of text are expected. UTF-16 has as many NULs as
-    /// letters.
+    /// Whether octets are compressed data or pictures, in which no encodings of text are expected.
+    /// UTF-16 has equal numbers of NULs and letters.
     private static func isBinary(_ octets: [UInt8]) -> Bool {
         octets.withUnsafeBufferPointer { octets in
             let sample = min(octets.count, 4_096)
@@ -71,7 +73,8 @@ package final class FileSearch {
     private let feeder: OctetFeeder
     private let archives: ArchiveScan
 
-    /// - Parameter work: the budget of the message. Once it is spent, nothing more is found, and the message is refused.
+    /// - Parameter work: the budget of the message. Once it is spent, nothing more is found, and
+    ///   the message is refused.
     package convenience init(_ names: LeakNames, work: WorkBudget) { self.init(names, work: work, memory: SearchMemory()) }
 
     init(_ names: LeakNames, work: WorkBudget, memory: SearchMemory) {
@@ -85,9 +88,10 @@ package final class FileSearch {
         let decoded = encoding.isIdentity ? raw : TransferReading.decode(raw, encoding)[...]
         if search(decoded) { return true }
         if let unfolded = Self.unfolded(decoded), search(unfolded[...]) { return true }
-        // Base64 stands for nothing else; other encodings are also what programs show that do not know them.
+        // Base64 text has no other meaning. In other encodings, programs that do not know them show
+        // the encoded octets.
         if encoding != .base64, !encoding.isIdentity, search(raw) { return true }
-        // What cannot be decoded may hold anything.
+        // Data that cannot be decoded may contain anything.
         if case .unknown(let name) = encoding, !UUEncoding.isMeant(by: name), !Self.isReadable(raw) { return true }
         let octets = Array(decoded)
         return archives.finds(in: octets) || findsInBlocks(of: octets)
@@ -100,8 +104,8 @@ package final class FileSearch {
         return search(block[...]) || archives.finds(in: block)
     }
 
-    /// A calendar, a contact or a directory entry with its long lines joined (RFC 5545, 6350 and 2849), whatever type it is sent
-    /// as; nil for other files.
+    /// A calendar, a contact or a directory entry with its long lines joined (RFC 5545, 6350 and
+    /// 2849), regardless of its declared type; nil for other files.
     private static func unfolded(_ octets: ArraySlice<UInt8>) -> [UInt8]? {
         let text = octets.starts(with: [0xEF, 0xBB, 0xBF]) ? octets.dropFirst(3) : octets
         let heads = ["BEGIN:V", "dn:", "version:"].map { Array($0.utf8) }
@@ -123,11 +127,12 @@ package final class FileSearch {
         return output
     }
 
-    /// Fewer octets hold no address in any encoding.
+    /// Fewer octets cannot contain an address in any encoding.
     private static let shortest = 8
 
-    /// Whether octets in an unknown encoding are unchanged prose or markup, and hide nothing: mostly letters, and separated by
-    /// white space. Encoded data has no white space but its line breaks.
+    /// Whether octets in an unknown encoding are unchanged prose or markup, and hide nothing:
+    /// mostly letters, separated by white space. Encoded data has no white space except its line
+    /// breaks.
     package static func isReadable(_ raw: ArraySlice<UInt8>) -> Bool {
         guard !raw.contains(where: { $0 < 0x20 && !(0x09...0x0D).contains($0) || $0 == 0x7F }), Array(raw).isValidUTF8 else {
             return false

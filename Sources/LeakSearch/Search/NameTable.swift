@@ -1,4 +1,4 @@
-// The user's addresses, by which a candidate is compared: once each.
+// The user's addresses, each once, with which candidates are compared.
 
 import Support
 
@@ -13,9 +13,9 @@ struct NameTable {
     private var firsts = [Bool](repeating: false, count: 256)
     /// The bare local parts.
     let words: Set<[UInt8]>
-    /// Inboxes as gateways write them, with `_` for each separator.
+    /// Inboxes in the form of gateways, with `_` for each separator.
     let joined: Set<[UInt8]>
-    /// The lengths that these have: most words have another one.
+    /// The lengths of these names; most words have another length.
     let wordLengths: Set<Int>
     let joinedLengths: Set<Int>
 
@@ -42,11 +42,12 @@ struct NameTable {
 
     /// How strictly a candidate is compared.
     enum Context {
-        /// Words of a text: what follows a domain may make it another one.
+        /// Words of a text. Octets after a domain may make it another domain.
         case text
-        /// A file: also where other octets are directly before a local part.
+        /// A file. Matches also if other octets are directly before a local part.
         case file
-        /// Compressed data, or decoded data of a file: likewise, whatever follows the domain.
+        /// Compressed data, or decoded data of a file. Matches likewise, and with any octets after
+        /// the domain.
         case binary
     }
 
@@ -83,10 +84,10 @@ struct NameTable {
         "e-mail", "email", "mailto", "mail", "u003c", "u003e", "nbsp", "x22", "3d",
     ].map { Array($0.utf8) }
     private static let beginsGlue = (0..<256).map { octet in glues.contains { Int($0[0]) == octet } }
-    /// Octets that must be left behind such a word.
+    /// Minimum octets that must be left after such a word.
     private static let shortestGlued = 6
 
-    /// The local part that a run ends with, without the marks before it.
+    /// The local part at the end of a run, without the marks before it.
     static func local(_ text: Reading.View, _ run: Range<Int>) -> Range<Int> {
         if run.upperBound < text.count, text[run.upperBound] == UInt8(ascii: "\"") { return run }
         var start = run.upperBound
@@ -106,7 +107,7 @@ struct NameTable {
     ) -> Bool {
         let isLoose = context == .file || context == .binary
         let local = local(text, run)
-        // A local part with other octets than people's.
+        // A local part with octets that people's local parts do not have.
         if inbox.local.contains(where: { !AddressReading.isOfLocal($0) }) {
             return run.count >= inbox.local.count && text[run].suffix(inbox.local.count).elementsEqual(inbox.local)
         }
@@ -115,7 +116,7 @@ struct NameTable {
         }
         let base = base(text, local)
         if isInbox(local) || isInbox(base) { return true }
-        // A word of another script directly before it.
+        // A word in another script directly before it.
         if let last = text[local].lastIndex(where: { $0 >= 0x80 }), inbox.local.allSatisfy({ $0 < 0x80 }) {
             var from = last + 1
             while from < local.upperBound, AddressReading.isTrimmed(text[from]) { from += 1 }

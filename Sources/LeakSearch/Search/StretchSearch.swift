@@ -1,15 +1,17 @@
-// Reads one stretch in every way in which its reader may, and compares what may be an address with the user's.
+// Reads one stretch in every way that its reader may use, and compares each possible address with
+// the user's.
 
 import Support
 
 /// Searches the stretches of one message, each alone. Not thread-safe.
 final class StretchSearch {
-    /// How many different addresses that the rewriting did not see, and how many words that look like local parts, typed text may
-    /// hold. So one reply answers few guesses, whatever the rewriting took for typed.
+    /// Maximum different addresses in typed text that the rewriting did not see, and maximum words
+    /// that look like local parts. So one reply confirms only a few guesses, even if the rewriting
+    /// took too much for typed text.
     static let addresses = 4
     static let words = 16
 
-    /// What is looked for.
+    /// The names that are searched for.
     enum Subject {
         /// The user's addresses, and those of the relay's that are not the user's.
         case typed
@@ -17,7 +19,7 @@ final class StretchSearch {
         case neutral
         /// The user's addresses, in text.
         case file
-        /// The same in compressed data and pictures, in which there are no words.
+        /// The same in compressed data and pictures, which have no words.
         case binary
     }
 
@@ -25,7 +27,8 @@ final class StretchSearch {
     private let table: NameTable
     private let work: WorkBudget
     private lazy var isToken = names.tokens?.reader()
-    /// What may end or begin at an octet, in lower case: a mark of an address, an anchor of a token.
+    /// The marks that may end, and the anchors of a token that may begin, at an octet in lower
+    /// case.
     private let signs: [UInt8]
     private static let mark: UInt8 = 1
     private static let anchor: UInt8 = 2
@@ -33,32 +36,33 @@ final class StretchSearch {
     private var unseen: Set<[UInt8]> = []
     private var seenWords: Set<[UInt8]> = []
 
-    /// Whether an address of the user was found, or a token, or an address of the relay's that is not the user's.
+    /// Whether an address of the user, a token, or another user's address of the relay was found.
     private(set) var isFound = false {
         didSet { if isFound, !isEncoded { isFoundOpenly = true } }
     }
-    /// Whether that was in the text itself, and not only in what octets of it stand for.
+    /// Whether it was found in the text itself, and not only in its decoded form.
     private(set) var isFoundOpenly = false
-    /// Whether what is read is decoded, or is no text as it is declared.
+    /// Whether the current text is decoded, or does not have its declared type.
     private var isEncoded = false
-    /// Whether a bare local part was found; it counts only where few words are typed.
+    /// Whether a bare local part was found. It counts only if few words are typed.
     private var isWordFound = false
 
-    /// Levels of base64 and hexadecimal within each other that are decoded.
+    /// Levels of nested base64 and hexadecimal that are decoded.
     static let maximumDepth = 3
-    /// Octets that are read at once, and how far two such windows overlap: more than any address with its encodings.
+    /// Octets that are read at a time, and the overlap of two such windows: more than any address
+    /// with its encodings.
     private static let window = 262_144
     private static let overlap = 2_048
-    // Units of work for each octet of a reading, for each one whose words are looked at, for what is there besides, and for each
-    // candidate, whose octets count where they are more.
+    // Units of work for each octet of a reading, and for each octet whose words are examined. Then
+    // for each piece, and for each candidate; its octets count if they are more.
     private static let readingWork = 5
     private static let wordWork = 3
     private static let pieceWork = 400
     private static let candidateWork = 60
-    /// Octets that are copied for a unit of work.
+    /// Octets that are copied for one unit of work.
     private static let copied = 4
 
-    /// - Parameter memory: of the message, for searches that are not within each other.
+    /// - Parameter memory: of the message, for searches that do not run within each other.
     init(_ names: LeakNames, work: WorkBudget, memory: SearchMemory = SearchMemory()) {
         self.names = names
         self.work = work
@@ -69,16 +73,17 @@ final class StretchSearch {
         self.signs = signs
     }
 
-    /// Whether what is typed gives the user away.
+    /// Whether typed text reveals the user.
     var typedLeaks: Bool { isFound || isWordFound && names.looksForWords && seenWords.count <= Self.words }
 
-    /// Whether typed text holds more addresses that the rewriting did not see than one reply may answer.
+    /// Whether typed text contains more addresses that the rewriting did not see than one reply may
+    /// confirm.
     var holdsTooMany: Bool { names.countsAddresses && unseen.count > Self.addresses }
 
     // MARK: Stretches
 
-    /// Searches one stretch. Nothing of it is remembered but the counts.
-    /// - Parameter isEncoded: whether the octets are no text as they are declared.
+    /// Searches one stretch. Keeps only the counts.
+    /// - Parameter isEncoded: whether the octets do not have their declared type.
     func search(_ octets: ArraySlice<UInt8>, _ subject: Subject, isMarkup: Bool, isEncoded: Bool = false) {
         self.isEncoded = isEncoded
         defer { self.isEncoded = false }
@@ -98,7 +103,8 @@ final class StretchSearch {
         }
     }
 
-    /// A place at white space, so that no word is cut; elsewhere only where there is none nearby.
+    /// A place at white space, so that no word is divided; another place only if there is none
+    /// nearby.
     private static func cut(_ octets: UnsafeBufferPointer<UInt8>, near place: Int) -> Int {
         guard place < octets.count else { return octets.count }
         var index = place
@@ -109,7 +115,7 @@ final class StretchSearch {
         return place
     }
 
-    /// Forgets what was found in a file, whose result is its own.
+    /// Resets the result of a search in a file, which is separate for each file.
     func isFoundInFile() -> Bool {
         defer { isFound = false }
         return isFound
@@ -139,7 +145,8 @@ final class StretchSearch {
         }
     }
 
-    /// - Parameter changes: where the reading differs from those before it; nil for everywhere.
+    /// - Parameter changes: the ranges in which the reading differs from those before it; nil for
+    ///   everywhere.
     private func look(
         in text: Reading.View, at changes: [Range<Int>]?, _ subject: Subject, depth: Int, isText: Bool, isShown: Bool
     ) {
@@ -164,7 +171,7 @@ final class StretchSearch {
         }
     }
 
-    /// Whole words around a change, with what may say that they are in a link.
+    /// Complete words around a change, with the text that may show that they are in a link.
     private static func words(around change: Range<Int>, from wordEnd: Int, _ text: Reading.View) -> Range<Int> {
         var start = max(wordEnd, min(change.lowerBound - 8, text.count - 1))
         while start > wordEnd, text.gaps[start] == 0 { start -= 1 }
@@ -173,7 +180,7 @@ final class StretchSearch {
         return start..<end
     }
 
-    /// Looks at the marks and anchors in a range.
+    /// Examines the marks and anchors in a range.
     private func look(
         in text: Reading.View, _ range: Range<Int>, _ subject: Subject, depth: Int, isText: Bool, isShown: Bool
     ) {
@@ -202,7 +209,7 @@ final class StretchSearch {
     }
 
     private func lookAtWords(in text: Reading.View, _ range: Range<Int>, _ subject: Subject) {
-        // More words than may be looked for: no further one counts.
+        // There are more words than may be searched for, so no further word counts.
         if subject == .typed, seenWords.count > Self.words { return }
         work.charge(range.count * Self.wordWork)
         WordReading.forEach(text, in: range) { takeWord(text, $0, table.words, table.wordLengths, subject) }
@@ -212,7 +219,7 @@ final class StretchSearch {
         }
     }
 
-    /// Whether nearly all of what was decoded is text.
+    /// Whether nearly all of the decoded octets are text.
     private static func isText(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
         var (others, expected) = (0, 0)
         for octet in octets {
@@ -235,7 +242,8 @@ final class StretchSearch {
         return TopLevelDomains.contains(text, (last + 1)..<range.upperBound)
     }
 
-    /// Whether decoded octets may hold a candidate, a token, or a run that is decoded again. By form alone.
+    /// Whether decoded octets may contain a candidate, a token, or a run that is decoded again. By
+    /// form alone.
     private func mayHold(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
         signs.withUnsafeBufferPointer { signs in
             var (last, digits): (UInt8, Int) = (0, 0)
@@ -262,7 +270,7 @@ final class StretchSearch {
         _ candidate: AddressReading.Candidate, _ text: Reading.View, isDecoded: Bool, isText: Bool, isShown: Bool
     ) {
         candidate.forEach { local, domain in
-            // Only an at sign makes an address of a host without a known domain.
+            // Only an at sign makes a host without a known domain part of an address.
             let isAddress = !candidate.needsDomain || isDecoded || Domain.completeEnd(text, domain) != nil
             guard isAddress else { return }
             if candidate.form == .at, let isOwn = isAtRelay(text, local, domain) {
@@ -270,7 +278,7 @@ final class StretchSearch {
                 return
             }
             if table.holds(text, local: local, domain: domain, form: candidate.form, .text) { isFound = true }
-            // In what decodes to no text, addresses are chance.
+            // In octets that are not text after decoding, addresses are chance.
             guard names.countsAddresses, isText, unseen.count <= Self.addresses else { return }
             let whole = Domain.completeEnd(text, domain)
             guard whole != nil || isShown else { return }
@@ -294,7 +302,7 @@ final class StretchSearch {
         }
     }
 
-    /// Whether octets may be a host of which no domain is known: with letters, and no number.
+    /// Whether octets may be a host without a known domain: with letters, and not a number.
     private static func isHost(_ domain: Slice<UnsafeBufferPointer<UInt8>>) -> Bool {
         let labels = domain.split(separator: UInt8(ascii: "."))
         guard let first = labels.first, let last = labels.last else { return false }
@@ -302,17 +310,19 @@ final class StretchSearch {
         return !isNumber && first.contains { $0.isASCIILetter || $0 >= 0x80 } && domain.count >= 2
     }
 
-    /// Whether an address at a relay domain is the one by which the team knows the user; nil for other domains.
+    /// Whether an address at a relay domain is the one that the team knows; nil for other domains.
     private func isAtRelay(_ text: Reading.View, _ run: Range<Int>, _ domain: Range<Int>) -> Bool? {
         for number in names.relayDomains.indices
         where text.holds(names.relayDomains[number], at: domain.lowerBound, before: domain.upperBound) {
             let relay = names.relayDomains[number]
             guard !Domain.goesOn(text, domain, after: domain.lowerBound + relay.count) else { continue }
-            // Words may be directly before it, and the ids of parts are hidden at the relay domain too.
+            // Words may be directly before it, and the ids of parts are also hidden at the relay
+            // domain.
             if isContentID(text, run) { return true }
             let own = names.relayAddress.dropLast(relay.count + 1)
             guard names.relayAddress.dropFirst(own.count + 1).elementsEqual(relay) else { return false }
-            // The end of it alone is behind a fold, or behind octets that a reading took for an encoding.
+            // Only its end may be left after a fold, or after octets that a reading took for an
+            // encoding.
             let local = NameTable.local(text, run)
             return [local, NameTable.base(text, local)].contains { half in
                 let end = text[half].lastIndex { $0 >= 0x80 }.map { $0 + 1 } ?? half.lowerBound
@@ -349,7 +359,7 @@ final class StretchSearch {
         }
     }
 
-    /// Where the word begins that an anchor at an index is in.
+    /// The start of the word that contains an anchor at an index.
     private static func start(of index: Int, _ text: Reading.View) -> Int {
         var start = index
         while start > 0, index - start < AddressReading.maximumLocal, text.gaps[start] == 0, isOfToken(text[start - 1]) {
@@ -369,7 +379,7 @@ final class StretchSearch {
     }
 }
 
-/// Memory for the searches of one message, of which one is at work at a time. Not thread-safe.
+/// Memory for the searches of one message, of which only one runs at a time. Not thread-safe.
 final class SearchMemory {
     let readings = Readings()
     /// By level of encoding.

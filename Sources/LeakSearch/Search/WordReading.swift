@@ -1,22 +1,23 @@
-// Words of a reading that may be a local part alone: whole words, and whole parts of the paths of a machine.
+// Words of a reading that may be a local part alone: complete words, and complete parts of local
+// paths.
 
 import Support
 
 enum WordReading {
-    /// Octets of the shortest and the longest local part that is looked for alone.
+    /// Minimum and maximum octets of a local part that is searched for alone.
     private static let lengths = 6...64
-    /// Consonants in a row that no word has.
+    /// More consonants in a row than any word has.
     private static let unspeakable = 6
 
     // Classes of octets.
     private static let ofLocal: UInt8 = 1
     private static let vowel: UInt8 = 2
     private static let digit: UInt8 = 4
-    /// No letter.
+    /// Not a letter.
     private static let other: UInt8 = 8
-    /// What joins words: `_`, `-`, `+`, `'`.
+    /// Marks that join words: `_`, `-`, `+`, `'`.
     private static let joint: UInt8 = 16
-    /// What a link ends at.
+    /// Octets that end a link.
     private static let edge: UInt8 = 32
     private static let trimmed: UInt8 = 64
 
@@ -38,8 +39,9 @@ enum WordReading {
         return kind
     }
 
-    /// Calls with each word that looks like a local part and is part of no address, host or link.
-    /// - Parameter range: of whole words, with white space or an end around.
+    /// Calls `body` with each word that looks like a local part and does not belong to an address,
+    /// host or link.
+    /// - Parameter range: of complete words, with white space or an end on both sides.
     static func forEach(_ text: Reading.View, in range: Range<Int>, _ body: (Range<Int>) -> Void) {
         classes.withUnsafeBufferPointer { forEach(text, range, $0, body) }
     }
@@ -73,7 +75,7 @@ enum WordReading {
             let run = start..<index
             let next = index < text.count && text.gaps[index] == 0 ? text[index] : 0
             if next == UInt8(ascii: ":"), text.holds("://", at: index) || text.holds(#":\/\/"#, at: index) {
-                // `file:` leads to a machine and not to a host.
+                // `file:` leads to a path on a machine, not to a host.
                 isInLink = run.count != 4 || !text.holds("file", at: start)
             } else if !hasSlash,
                 octet == UInt8(ascii: "w") && run.count >= 4 && text.holds("www.", at: start)
@@ -96,8 +98,9 @@ enum WordReading {
         }
     }
 
-    /// Calls with each segment of a path that may be an address as gateways write it: `jane_k77x_home_example`.
-    /// - Parameter range: of whole words.
+    /// Calls `body` with each segment of a path that may be an address in the form of gateways:
+    /// `jane_k77x_home_example`.
+    /// - Parameter range: of complete words.
     static func forEachJoined(_ text: Reading.View, in range: Range<Int>, _ body: (Range<Int>) -> Void) {
         var index = range.lowerBound
         while let slash = text.first(UInt8(ascii: "/"), in: index..<range.upperBound), slash + 1 < range.upperBound {
@@ -127,7 +130,7 @@ enum WordReading {
             if lengths.contains(end - start), looksLikeLocalPart(text, start..<end, classes) { body(start..<end) }
         }
         call(run)
-        // What a mark joins to other words; no more than two of them, as each is a guess.
+        // The parts that a mark joins to other words. At most two of them, as each is a guess.
         guard kinds & joint != 0 else { return }
         var (first, last) = (run.lowerBound, run.upperBound - 1)
         while classes[Int(text[first])] & joint == 0 { first += 1 }
@@ -140,7 +143,8 @@ enum WordReading {
         }
     }
 
-    /// Whether a word is no word of a language: with a digit or a separator, or if it cannot be pronounced.
+    /// Whether a word does not belong to a language: with a digit or a separator, or if it cannot
+    /// be pronounced.
     @inline(__always)
     private static func looksLikeLocalPart(
         _ text: Reading.View, _ word: Range<Int>, _ classes: UnsafeBufferPointer<UInt8>

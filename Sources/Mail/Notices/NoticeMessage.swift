@@ -9,7 +9,7 @@ struct NoticeMessage {
     let name: String
     let from: AddrSpec
     let to: InboxAddress
-    /// Where an answer goes; nil for From itself.
+    /// The destination of an answer; nil for From itself.
     var replyTo: AddrSpec?
     let content: NoticeTemplates.Rendered
     /// The domain of the signature and of the Message-ID.
@@ -23,7 +23,7 @@ struct NoticeMessage {
     /// The Message-ID of the answered message, without brackets.
     var answered: [UInt8]?
 
-    /// The octets to send, signed if there is a signer. Throws as the signer does.
+    /// The octets to send, signed if there is a signer. Throws the errors of the signer.
     func write(signer: (any MessageSigner)?) throws -> [UInt8] {
         let body = self.body
         var header = HeaderSection(fields)
@@ -52,14 +52,14 @@ struct NoticeMessage {
             HeaderField.unstructured("Subject", content.subject),
             HeaderField("Message-ID", "<notice.\(id)@\(relayDomain)>"),
             HeaderField("Auto-Submitted", isReply ? "auto-replied" : "auto-generated"),
-            // Exchange answers automatic mail unless it is told not to.
+            // Exchange answers automatic mail unless this field forbids it.
             HeaderField("X-Auto-Response-Suppress", "All"),
             HeaderField("MIME-Version", "1.0"),
             HeaderField(name: "Content-Type", rawValue: Array(" multipart/alternative;\r\n boundary=\"\(boundary)\"".utf8)),
         ]
     }
 
-    /// Holds `=_`, which quoted-printable text never does.
+    /// Contains `=_`, which quoted-printable text never does.
     private var boundary: String { "=_notice_\(id)" }
 
     private var body: [UInt8] {
@@ -73,6 +73,6 @@ struct NoticeMessage {
 }
 
 extension AddrSpec {
-    /// With the domain in A-labels if the whole address can be written in ASCII.
+    /// With the domain in A-labels, if the whole address can be written in ASCII.
     fileprivate var headerForm: AddrSpec { asciiWireForm.flatMap { AddrSpec(envelope: $0) } ?? self }
 }

@@ -5,7 +5,7 @@ import Foundation
 import InternetMessage
 import Languages
 
-/// Why a text cannot be used.
+/// The reason why a text cannot be used.
 package struct TemplateError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The file, or the name of the built-in text.
     package let path: String
@@ -13,8 +13,8 @@ package struct TemplateError: Error, Sendable, Hashable, CustomStringConvertible
     package var description: String { "\(path): \(message)" }
 }
 
-/// The values for a template's names. None of them comes from the requester, so that no one can use Postern to send text to
-/// others.
+/// The values for a template's names. None of them comes from the requester, so that no one can use
+/// Postern to send text to other people.
 package struct NoticeValues: Sendable {
     /// The name of the service.
     package var service: String
@@ -24,9 +24,9 @@ package struct NoticeValues: Sendable {
     package var link: String?
     /// The user's own page.
     package var page: String?
-    /// How long it is valid, as in `24 hours`.
+    /// The period of validity, as in `24 hours`.
     package var lifetime: String?
-    /// Which mail now goes to another inbox.
+    /// The mail that now goes to another inbox.
     package enum Change: Sendable {
         case all
         /// Except for addresses for which the user chose the inbox.
@@ -34,11 +34,11 @@ package struct NoticeValues: Sendable {
         case one
     }
     package var change = Change.all
-    /// The day of a coming event, as people write it.
+    /// The day of a coming event, in the form for people.
     package var day: String?
-    /// Why mail was refused, in our own words.
+    /// The reasons for the refusal of mail, in our own words.
     package var reasons: [String] = []
-    /// The team that wants to send from the address, by the operator's name for it.
+    /// The team that wants to send from the address, under the operator's name for it.
     package var team: String?
 
     package init(
@@ -85,7 +85,7 @@ package struct NoticeTemplates: Sendable {
     /// By language tag.
     private let templates: [String: [NoticeKind: Template]]
 
-    /// Longest template file in octets: a letter, not a catalogue.
+    /// Longest template file in octets: enough for a letter.
     private static let maximumSize = 100_000
 
     /// The built-in texts. They are checked in the same way as files.
@@ -93,9 +93,10 @@ package struct NoticeTemplates: Sendable {
         try NoticeTemplates(languages) { _ in nil }
     }
 
-    /// The texts of a folder, `verification.txt`, `verification.html` and so on (docs/MAIL.md); the built-in text is used for a
-    /// missing file. Throws for a file of another name, for one that cannot be read or does not parse, and for one that lacks
-    /// the purpose of the message: a code or a link.
+    /// The texts of a folder: `verification.txt`, `verification.html` and so on (docs/MAIL.md). The
+    /// built-in text replaces a missing file. Throws for a file of another name, and for a file
+    /// that cannot be read or does not parse. Also throws for a file without the purpose of the
+    /// message: a code or a link.
     package init(folder: String, _ languages: Languages = .english) throws(TemplateError) {
         let known = Set(NoticeKind.allCases.flatMap { ["\($0.rawValue).txt", "\($0.rawValue).html"] })
         let names: [String]
@@ -147,9 +148,10 @@ package struct NoticeTemplates: Sendable {
         return templates
     }
 
-    /// The files of `Templates`: text with its subject, and HTML without pictures, scripts or external resources, so that it
-    /// looks the same everywhere. Styles are in the elements, as many mail programs drop every style sheet; only the colours
-    /// for dark screens are in the style sheet of the frame.
+    /// The files of `Templates`: text with its subject, and HTML. The HTML has no pictures, scripts
+    /// or external resources, so that it looks the same everywhere. Styles are in the elements, as
+    /// many mail programs remove the `<style>` element. Only the colours for dark screens are in
+    /// that of the frame.
     private static func standard(_ kind: NoticeKind) -> (text: String, html: String) {
         switch kind {
         case .verification: (Embedded.verification_txt, Embedded.verification_html)
@@ -169,7 +171,7 @@ package struct NoticeTemplates: Sendable {
 
     private static let frame = Embedded.frame_html
 
-    /// HTML that is not a whole document gets our frame.
+    /// HTML that is not a complete document gets our frame.
     private static func framed(_ file: (path: String, text: String)) -> (path: String, text: String) {
         guard !file.text.lowercased().contains("<html") else { return file }
         return (file.path, frame.replacing("{{{content}}}\n", with: file.text))
@@ -211,7 +213,7 @@ package struct NoticeTemplates: Sendable {
                 throw TemplateError(path: path, message: "lacks {{code}}, which is needed to confirm")
             }
             if kind == .source, !body.contains("Sample Team") {
-                throw TemplateError(path: path, message: "lacks {{team}}, without which no one knows who asked")
+                throw TemplateError(path: path, message: "lacks {{team}}, without which users would not know who asked")
             }
             if kind == .signIn || kind == .deletion, !body.contains("https://sample.example/x") {
                 throw TemplateError(path: path, message: "lacks {{link}}, which is the purpose of this message")
@@ -238,7 +240,7 @@ package struct NoticeTemplates: Sendable {
     /// Characters per line in a terminal.
     private static let width = 72
 
-    /// Breaks lines for reading in a terminal; longer words, such as links, stay whole.
+    /// Breaks lines for reading in a terminal; longer words, such as links, stay in one piece.
     private static func wrapped(_ text: String) -> String {
         text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
             guard line.count > width else { return String(line) }

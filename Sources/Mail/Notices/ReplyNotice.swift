@@ -1,10 +1,10 @@
-// Tells a user who replied to the message that verifies an inbox that no one reads such replies.
+// Tells a user who replied to the verification message of an inbox that no one reads such replies.
 
 import InternetMessage
 import Languages
 import RelayCore
 
-/// Writes one message for each such user and day; the relay sends it in place of the reply.
+/// Writes one message for each such user and day; the relay sends it instead of the reply.
 package struct ReplyNotice: AnsweredVerificationNotice {
     private let settings: MailerSettings
     private let templates: NoticeTemplates

@@ -1,5 +1,6 @@
-// Postfix sends mail that stays at a relay domain to a port where no one listens (virtual_transport). While `postern doctor`
-// probes, it listens there, takes only the probe's mail, and so sees what leaves Postfix.
+// Postfix sends mail that stays at a relay domain to a port without a listener (virtual_transport).
+// While `postern doctor` probes, it listens there and accepts only the probe's mail. So it sees the
+// outgoing mail of Postfix.
 
 import Concurrency
 import Foundation
@@ -25,10 +26,10 @@ package final class CaptureServer: @unchecked Sendable {
     /// The decision about a recipient.
     package enum Verdict: Sendable { case take, refuse, later }
 
-    /// Why the port cannot be listened on.
+    /// The reason why the server cannot listen on the port.
     package struct Failure: Error, CustomStringConvertible { package let description: String }
 
-    /// Longest message in octets: the probe's are short, and others are not taken.
+    /// Longest message in octets. The probe's messages are short, and no others are accepted.
     private static let maximumMessage = 1 << 20
     /// Longest command line in octets.
     private static let maximumLine = 4096
@@ -36,7 +37,7 @@ package final class CaptureServer: @unchecked Sendable {
     private let listener: Int32
     private let judge: @Sendable (String) -> Verdict
     private let condition = MonotonicCondition()
-    // Guarded by `condition`.
+    // Protected by `condition`.
     private var messages: [CapturedMessage] = []
     private var otherRecipients: Set<String> = []
     private var isStopped = false
@@ -88,7 +89,7 @@ package final class CaptureServer: @unchecked Sendable {
         }
     }
 
-    /// How many recipients other than the probe's were requested.
+    /// The number of requested recipients that are not the probe's.
     package var otherRecipientCount: Int {
         condition.lock()
         defer { condition.unlock() }
@@ -136,7 +137,8 @@ package final class CaptureServer: @unchecked Sendable {
             let line = String(decoding: octets, as: UTF8.self)
             let upper = line.uppercased()
             if upper.hasPrefix("EHLO ") || upper.hasPrefix("HELO ") {
-                // DSN is offered to show whether Postfix would send the original recipient to the next server.
+                // DSN is offered to test whether Postfix would send the original recipient to the
+                // next server.
                 say(upper.hasPrefix("E") ? "250-postern-doctor\r\n250-8BITMIME\r\n250-DSN\r\n250 SIZE 0" : "250 postern-doctor")
             } else if upper.hasPrefix("MAIL FROM:") {
                 (mail, recipients) = (String(line.dropFirst(10)), [])
@@ -152,7 +154,7 @@ package final class CaptureServer: @unchecked Sendable {
                     condition.lock()
                     otherRecipients.insert(argument)
                     condition.unlock()
-                    say("451 4.3.0 mail is parked here")
+                    say("451 4.3.0 mail waits here")
                 }
             } else if upper == "DATA" {
                 guard !recipients.isEmpty else {
@@ -161,7 +163,8 @@ package final class CaptureServer: @unchecked Sendable {
                 }
                 say("354 go on")
                 guard let data = message(&reader) else { return }
-                // Answers first: a caller that waits for the message may end everything, and Postfix would keep the message.
+                // Answers first. A caller that waits for the message may stop the server, and
+                // Postfix would then keep the message.
                 say("250 2.0.0 Ok")
                 condition.lock()
                 messages.append(CapturedMessage(mail: mail, recipients: recipients, data: data))

@@ -1,9 +1,9 @@
-// Hands messages to an smtpd in the name of the client that they came from (Postfix's XCLIENT): that smtpd and its filters see
-// the client's address, name and HELO. Blocks.
+// Hands messages to an smtpd in the name of their original client (Postfix's XCLIENT). That smtpd
+// and its filters see the client's address, name and HELO. Blocks.
 
 import Support
 
-/// A connection that stands for a client and carries any number of messages.
+/// A connection in the name of a client, for any number of messages.
 package final class ClientSubmission {
     /// The client as the outer smtpd saw it.
     package struct Client: Sendable, Hashable {
@@ -23,7 +23,8 @@ package final class ClientSubmission {
     /// The result for a message.
     package enum Outcome: Sendable, Hashable {
         /// The server has accepted responsibility for it.
-        /// - Parameter queueID: what Postfix's reply ends with (`queued as 4XyZ`); nil for other replies.
+        /// - Parameter queueID: the id at the end of Postfix's reply (`queued as 4XyZ`); nil for
+        ///   other replies.
         case taken(queueID: String?)
         /// The server refused a recipient or the message.
         case refused(code: Int, enhanced: String, text: String)
@@ -35,16 +36,17 @@ package final class ClientSubmission {
         let objection: (Int32) -> String?
 
         /// - Parameters:
-        ///   - login: by which the server's filter recognises the session; a new one for each connection.
-        ///   - objection: why nothing may be handed over on the connection with this descriptor, called once the server has
-        ///     greeted; nil if it may.
+        ///   - login: identifies the session to the server's filter; a new one for each connection.
+        ///   - objection: returns the reason why nothing may be handed over on the connection with
+        ///     this descriptor, or nil if it may. Called after the server's greeting.
         package init(login: @escaping () -> String, objection: @escaping (Int32) -> String?) {
             self.login = login
             self.objection = objection
         }
     }
 
-    /// Seconds after which a connection is replaced before the next message: its login is valid for minutes.
+    /// Seconds after which a connection is replaced before the next message, as its login is valid
+    /// only for minutes.
     private static let lifetime = 240.0
 
     private let settings: SMTPSubmission
@@ -55,7 +57,7 @@ package final class ClientSubmission {
     private var openedAt: Double
 
     /// Connects, and takes the client's identity.
-    /// - Throws: `SubmissionFailure`, also if the server does not let us use another identity.
+    /// - Throws: `SubmissionFailure`, also if the server does not allow another identity.
     package init(_ settings: SMTPSubmission, client: Client, terms: Terms) throws(SubmissionFailure) {
         (self.settings, self.client, self.terms) = (settings, client, terms)
         openedAt = TCPConnection.now()
@@ -75,14 +77,14 @@ package final class ClientSubmission {
         let address = client.address.map { $0.contains(":") ? "IPV6:\($0)" : $0 } ?? "[UNAVAILABLE]"
         let helo = client.helo.isEmpty ? settings.helo : client.helo
         let name = client.name.map(xtext) ?? "[UNAVAILABLE]"
-        // The server greets again.
+        // The server greets again after XCLIENT.
         let identity = "ADDR=\(xtext(address)) NAME=\(name) HELO=\(xtext(helo)) LOGIN=\(xtext(terms.login()))"
         try dialogue.expect(try dialogue.command("XCLIENT \(identity)", .ehlo), 2, .ehlo)
         try dialogue.hello(helo)
         return dialogue
     }
 
-    /// Hands over a message; returns once the server has answered.
+    /// Hands over a message. Returns when the server has answered.
     /// - Parameters:
     ///   - sender: the reverse-path without angle brackets.
     ///   - parameters: of MAIL, as the client gave them.
@@ -92,7 +94,8 @@ package final class ClientSubmission {
         from sender: String, parameters: [String], to paths: [String], stuffed: [UInt8]
     ) throws(SubmissionFailure) -> Outcome {
         let mail = (["MAIL FROM:<\(sender)>"] + parameters).joined(separator: " ")
-        // The connection was opened when the recipients came, and the message took time since: opening another loses nothing.
+        // The connection was opened when the recipients came, and the message took time since. A
+        // new connection loses nothing.
         if TCPConnection.now() - openedAt > Self.lifetime {
             dialogue.quit()
             try reopen()
@@ -129,7 +132,7 @@ package final class ClientSubmission {
     }
 
     private static func refused(_ reply: ServerReply) -> Outcome {
-        // The text without its enhanced code, with octets that are not SMTP text replaced.
+        // The text without its enhanced code. Octets that are not SMTP text are replaced.
         var text = reply.lines.joined(separator: " ")
         let enhanced = reply.enhanced ?? "\(reply.code / 100).0.0"
         if text.hasPrefix(enhanced) { text = String(text.dropFirst(enhanced.count + 1)) }

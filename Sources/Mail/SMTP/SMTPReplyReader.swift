@@ -20,23 +20,25 @@ struct ServerReply: Sendable, Hashable {
     var summary: String { "\(code)" + (enhanced.map { " \($0)" } ?? "") }
 }
 
-/// Assembles replies from octets. A pure parser: the caller feeds it, and it returns a reply once that is complete.
+/// Assembles replies from octets. A pure parser: the caller feeds it, and it returns each reply
+/// when that is complete.
 struct SMTPReplyReader {
     enum Defect: Error, Sendable, Hashable { case malformed, tooLong }
 
     /// Longest line in octets; RFC 5321 section 4.5.3.1.5 allows 512.
     private static let maximumLine = 2048
-    /// Lines of one reply: an EHLO answer has some twenty.
+    /// Maximum lines of one reply; an EHLO answer has about twenty.
     private static let maximumLines = 100
 
     private var buffer: [UInt8] = []
     private var lines: [String] = []
     private var code: Int?
 
-    /// Whether nothing follows the last complete reply.
+    /// Whether there are no octets after the last complete reply.
     var isEmpty: Bool { buffer.isEmpty && lines.isEmpty }
 
-    /// Takes octets; returns the reply once it is complete. Octets after it are kept for the next one.
+    /// Adds octets; returns the reply if it is complete. Octets after it are kept for the next
+    /// reply.
     mutating func next(feeding octets: [UInt8] = []) throws(Defect) -> ServerReply? {
         buffer += octets
         while let end = buffer.firstIndex(of: 0x0A) {

@@ -4,7 +4,7 @@ import Foundation
 import InternetMessage
 import NIOSSL
 
-/// Where messages are handed over, and how long that may take.
+/// The server to which messages are handed over, and the timeouts.
 package struct SMTPSubmission: Sendable {
     package let host: String
     package let port: UInt16
@@ -12,7 +12,8 @@ package struct SMTPSubmission: Sendable {
     package let helo: String
     /// Seconds for connecting, and for each reply and each command.
     package let timeout: Double
-    /// Seconds for the reply to the message, while the server's filters check it (RFC 5321 section 4.5.3.2.6 has 10 minutes).
+    /// Seconds for the reply to the message, while the server's filters check it (10 minutes in RFC
+    /// 5321 section 4.5.3.2.6).
     package let dataTimeout: Double
     package let security: SubmissionSecurity
     /// Nil if the server requires no login.
@@ -31,7 +32,7 @@ package struct SMTPSubmission: Sendable {
         self.dataTimeout = dataTimeout
     }
 
-    /// Sends a message; returns once the server has accepted responsibility for it.
+    /// Sends a message. Returns when the server has accepted responsibility for it.
     /// - Parameters:
     ///   - sender: the reverse-path; nil is the null sender.
     ///   - message: header section, empty line and body, lines ended by CRLF.
@@ -62,7 +63,7 @@ struct Dialogue {
 
     var descriptor: Int32 { connection.descriptor }
 
-    /// Greeting, encryption and login, as far as configured.
+    /// Greeting, encryption and login, as configured.
     mutating func begin() throws(SubmissionFailure) {
         if case .implicit(let context) = settings.security { try encrypt(context) }
         try expect(try reply(.greeting, within: settings.timeout), 2, .greeting)
@@ -140,7 +141,7 @@ struct Dialogue {
         return SubmissionReceipt(keywords: Set(keywords.keys), queueID: Self.queueID(taken))
     }
 
-    /// Sends what follows DATA, dots stuffed and with its end, and returns the reply.
+    /// Sends the content after DATA, dots stuffed and with its end, and returns the reply.
     mutating func content(_ stuffed: [UInt8]) throws(SubmissionFailure) -> ServerReply {
         guard connection.send(stuffed, until: TCPConnection.now() + settings.dataTimeout) else {
             throw .temporary(.message, "the connection was lost")
@@ -159,7 +160,8 @@ struct Dialogue {
     mutating func quit() { _ = try? command("QUIT", .message) }
 
     mutating func command(_ line: String, _ stage: SubmissionStage) throws(SubmissionFailure) -> ServerReply {
-        // `wireForm` omits CR and LF already; in any case, nothing may break out of its line.
+        // `wireForm` already omits CR and LF. They are removed here too, so that nothing can end
+        // the line.
         let octets = line.utf8.filter { $0 != 0x0D && $0 != 0x0A && $0 != 0 }
         guard connection.send(octets + [0x0D, 0x0A], until: TCPConnection.now() + settings.timeout) else {
             throw .temporary(stage, "the connection was lost")

@@ -1,25 +1,25 @@
-// Why a message could not be handed to the mail server. States the stage and the code; never the server's text, which may
-// repeat an address.
+// The reason why a message could not be handed to the mail server. States the stage and the code,
+// but never the server's text, which may repeat an address.
 
-/// How far the dialogue had progressed.
+/// The stage that the dialogue had reached.
 package enum SubmissionStage: String, Sendable, Hashable {
     case connection, greeting, ehlo = "EHLO", tls = "TLS", authentication = "AUTH", mail = "MAIL", recipient = "RCPT", data =
         "DATA", message = "end of data"
 }
 
-/// A retry may succeed: no one listens, no answer in time, 4xx.
+/// A retry may succeed: no listener, no answer in time, 4xx.
 package struct TemporarySubmissionError: Error, Sendable, Hashable, CustomStringConvertible {
     package let stage: SubmissionStage
-    /// Holds no address.
+    /// Contains no address.
     package let detail: String
 
     package var description: String { "the mail server cannot accept a message just now (\(stage.rawValue)): \(detail)" }
 }
 
-/// A retry of the same message will fail: 5xx, or an address that the server cannot carry.
+/// A retry of the same message will fail: 5xx, or an address that the server does not support.
 package struct PermanentSubmissionError: Error, Sendable, Hashable, CustomStringConvertible {
     package let stage: SubmissionStage
-    /// Holds no address.
+    /// Contains no address.
     package let detail: String
 
     package var description: String { "the mail server does not accept this message (\(stage.rawValue)): \(detail)" }

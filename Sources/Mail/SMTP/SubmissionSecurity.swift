@@ -1,11 +1,11 @@
-// How the connection to the mail server is secured, and how we log in.
+// The encryption of the connection to the mail server, and our login.
 
 import NIOSSL
 import Transport
 
 /// How the connection is encrypted.
 package enum SubmissionSecurity: Sendable {
-    /// Not at all: for a server on this machine.
+    /// No encryption: for a server on this machine.
     case none
     /// After STARTTLS (RFC 3207); if the server does not offer it, nothing is sent.
     case startTLS(NIOSSLContext)
@@ -13,7 +13,8 @@ package enum SubmissionSecurity: Sendable {
     case implicit(NIOSSLContext)
 
     /// The context that checks a server's certificate.
-    /// - Parameter roots: further authorities (PEM) besides the system's. Throws if they cannot be read.
+    /// - Parameter roots: more authorities (PEM), in addition to the system's. Throws if they
+    ///   cannot be read.
     package static func context(rootsPath roots: String? = nil) throws -> NIOSSLContext {
         var configuration = TLSConfiguration.makeClientConfiguration()
         configuration.requireForwardSecrecy()
@@ -36,7 +37,7 @@ package struct SubmissionCredentials: Sendable, CustomStringConvertible, CustomR
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// The server's data when it took a message.
+/// The server's data when it accepted a message.
 package struct SubmissionReceipt: Sendable, Hashable {
     /// The EHLO keywords, in upper case.
     package let keywords: Set<String>

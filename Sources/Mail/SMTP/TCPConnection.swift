@@ -7,7 +7,7 @@ import NIOSSL
 final class TCPConnection {
     let descriptor: Int32
     private var tls: TLSLayer?
-    /// Decrypted octets that were not returned yet, such as those that came with the handshake.
+    /// Decrypted octets that were not yet returned, such as those that came with the handshake.
     private var decrypted: [UInt8] = []
 
     /// Connects to the first address of a host that answers.
@@ -58,7 +58,7 @@ final class TCPConnection {
 
     deinit { close(descriptor) }
 
-    /// Sends everything before the deadline (seconds of `now`); false if that fails.
+    /// Sends all octets before the deadline (seconds of `now`); false if that fails.
     func send(_ octets: [UInt8], until deadline: Double) -> Bool {
         guard let tls else { return sendRaw(octets, until: deadline) }
         do {
@@ -120,7 +120,8 @@ final class TCPConnection {
     }
 
     /// Encrypts from here on.
-    /// - Throws: why the server is not trusted, does not speak TLS or does not answer. Names only the kind of problem.
+    /// - Throws: the reason why the server is not trusted, does not support TLS or does not answer.
+    ///   Names only the kind of problem.
     func startTLS(_ context: NIOSSLContext, host: String, port: UInt16, until deadline: Double) throws(SubmissionFailure) {
         do {
             let layer = try TLSLayer(context: context, host: host, port: port)

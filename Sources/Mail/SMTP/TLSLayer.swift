@@ -1,5 +1,5 @@
-// TLS as a conversion of octets (RFC 3207): NIOSSL does the work without access to the socket, so that calls still block with
-// their own deadlines.
+// TLS as a conversion of octets (RFC 3207). NIOSSL works without access to the socket, so calls
+// still block with their own deadlines.
 
 import NIOCore
 import NIOEmbedded
@@ -26,7 +26,8 @@ final class TLSLayer {
     }
 
     deinit {
-        // With its handler in place, closing would wait for the peer's close_notify, which is no longer read.
+        // With its handler in place, closing would wait for the peer's close_notify, which is not
+        // read at this point.
         _ = channel.pipeline.syncOperations.removeHandler(handler)
         channel.embeddedEventLoop.run()
         _ = try? channel.finish(acceptAlreadyClosed: true)
@@ -39,13 +40,13 @@ final class TLSLayer {
         return octets
     }
 
-    /// Takes octets from the server; returns them decrypted. Throws if the server or its certificate is not trusted.
+    /// Decrypts octets from the server. Throws if the server or its certificate is not trusted.
     func incoming(_ octets: [UInt8]) throws -> [UInt8] {
         try channel.writeInbound(ByteBuffer(bytes: octets))
         return try read()
     }
 
-    /// Encrypts. The result is returned by `outgoing`, once the handshake is complete.
+    /// Encrypts. `outgoing` returns the result when the handshake is complete.
     func write(_ octets: [UInt8]) throws {
         _ = channel.writeAndFlush(ByteBuffer(bytes: octets))
         try channel.throwIfErrorCaught()

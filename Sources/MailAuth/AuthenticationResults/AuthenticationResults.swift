@@ -1,4 +1,5 @@
-// Authentication-Results (RFC 8601) as a value, and which fields of a message claim to be ours.
+// Authentication-Results (RFC 8601) as a value, and a search for fields of a message that claim to
+// be ours.
 
 import InternetMessage
 
@@ -27,7 +28,7 @@ package struct AuthenticationResults: Sendable, Hashable {
     package struct Result: Sendable, Hashable {
         /// `spf`, `dkim`, `dmarc` or another keyword; lower case.
         package let method: String
-        /// The version of the method; 1 where none is written.
+        /// The version of the method; 1 if none is written.
         package let methodVersion: Int
         /// The result keyword, lower case.
         package let result: String
@@ -44,8 +45,8 @@ package struct AuthenticationResults: Sendable, Hashable {
             self.properties = properties
         }
 
-        /// The value of a property; nil if it is absent or occurs more than once: it is then unclear which one counts, and
-        /// proves nothing.
+        /// The value of a property; nil if it is absent or occurs more than once. It is then
+        /// unclear which one counts, so it proves nothing.
         package func value(_ ptype: String, _ property: String) -> String? {
             var found: String?
             for candidate in properties where candidate.ptype == ptype && candidate.property == property {
@@ -58,7 +59,7 @@ package struct AuthenticationResults: Sendable, Hashable {
 
     /// The authserv-id without quotes, in its original letter case.
     package let authservID: String
-    /// The version of the format; 1 where none is written (RFC 8601 section 2.2, authres-version).
+    /// The version of the format; 1 if none is written (RFC 8601 section 2.2, authres-version).
     package let version: Int
     /// The results in order; empty for `none`.
     package let results: [Result]
@@ -69,11 +70,12 @@ package struct AuthenticationResults: Sendable, Hashable {
         self.results = results
     }
 
-    /// Parses a field value by the grammar of RFC 8601 section 2.2; UTF-8 is accepted where RFC 8616 section 5 allows it.
+    /// Parses a field value by the grammar of RFC 8601 section 2.2. UTF-8 is accepted in the places
+    /// of RFC 8616 section 5.
     ///
     /// - Parameter value: everything after the colon, folds included.
-    /// - Returns: nil where any part of the value departs from the grammar, or where it is longer than `maximumLength`: a field
-    ///   that two readers could read differently proves nothing.
+    /// - Returns: nil if any part of the value violates the grammar, or if it is longer than
+    ///   `maximumLength`. A field that two readers could read differently proves nothing.
     package static func parse(_ value: some Collection<UInt8>) -> AuthenticationResults? {
         guard value.count <= maximumLength else { return nil }
         return Array(value).withUnsafeBufferPointer { bytes in
@@ -82,7 +84,8 @@ package struct AuthenticationResults: Sendable, Hashable {
         }
     }
 
-    /// Longest field value that is read, in octets; no honest filter writes more, and a longer one counts as malformed.
+    /// Longest field value that is read, in octets. No honest filter writes more, and a longer one
+    /// counts as malformed.
     package static let maximumLength = 16_384
 
     /// Whether two authserv-ids are equal: like domain names, they compare ASCII letters case-insensitively.
@@ -90,9 +93,10 @@ package struct AuthenticationResults: Sendable, Hashable {
         left.utf8.count == right.utf8.count && zip(left.utf8, right.utf8).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }
     }
 
-    /// The fields that must be removed from a message that comes from outside (RFC 8601 section 5): every
-    /// Authentication-Results field whose authserv-id is one of `ids`, and every one whose authserv-id cannot be read, since a
-    /// less strict reader may think that it is ours. Well-formed fields of others stay.
+    /// The fields that must be removed from a message from outside (RFC 8601 section 5). These are
+    /// all Authentication-Results fields with an authserv-id in `ids`. Fields with an unreadable
+    /// authserv-id are included, since a less strict reader may take it for ours. Well-formed
+    /// fields of others stay.
     ///
     /// - Returns: indices into `header.fields`, ascending.
     package static func fieldsClaiming(ids: [String], in header: HeaderSection) -> [Int] {

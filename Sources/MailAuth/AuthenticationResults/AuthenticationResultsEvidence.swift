@@ -7,15 +7,16 @@ extension AuthenticationResults {
     /// The supported version of the format and of each method; others are ignored (RFC 8601 sections 2.2, 2.6).
     private static let knownVersion = 1
 
-    /// What the trusted filters found.
+    /// The findings of the trusted filters.
     ///
-    /// *Every* Authentication-Results field whose authserv-id is in `ids` counts, wherever it is: an upstream filter has to
-    /// remove the foreign ones that carry its id (RFC 8601 section 5), and filters for SPF, DKIM and DMARC each add their own
-    /// field, so the position means nothing. A field that does not parse, or has an unknown version, is ignored.
+    /// *Every* Authentication-Results field with an authserv-id in `ids` counts, in any position.
+    /// An upstream filter must remove foreign fields with its id (RFC 8601 section 5). Filters for
+    /// SPF, DKIM and DMARC each add their own field, so the position means nothing. A field that
+    /// does not parse, or has an unknown version, is ignored.
     ///
-    /// A signature that passes counts as covering the whole body unless a DKIM-Signature field of the same `d=` (and `s=`,
-    /// where the filter names it) has `l=`: the filter does not report it, and the sender chooses the length. A pass by an
-    /// algorithm that proves nothing becomes `policy`.
+    /// A signature that passes counts as covering the whole body, unless a DKIM-Signature field of
+    /// the same `d=` (and `s=`, if the filter names it) has `l=`. The filter does not report `l=`,
+    /// and the sender chooses it. A pass by an algorithm that proves nothing becomes `policy`.
     package static func evidence(from header: HeaderSection, trusting ids: [String]) -> AuthenticationEvidence {
         var evidence = AuthenticationEvidence()
         guard !ids.isEmpty else { return evidence }
@@ -31,7 +32,7 @@ extension AuthenticationResults {
                     if let finding = dkimFinding(result, header: header) { evidence.dkim.append(finding) }
                 case "dmarc":
                     guard let finding = dmarcFinding(result) else { continue }
-                    // If two filters disagree about DMARC, the one whose result is not `pass` is believed.
+                    // If two filters disagree about DMARC, the result that is not `pass` counts.
                     if evidence.dmarc == nil || evidence.dmarc?.result == .pass { evidence.dmarc = finding }
                 default: continue
                 }
@@ -45,7 +46,8 @@ extension AuthenticationResults {
         let keyword = result.result == "hardfail" ? "fail" : result.result
         guard let outcome = SPFResult(rawValue: keyword) else { return nil }
         let names = result.properties.filter { $0.ptype == "smtp" && ($0.property == "mailfrom" || $0.property == "helo") }
-        // With both properties, the result is that of MAIL FROM, unless there was none to check.
+        // With both properties, the result is that of MAIL FROM, unless there was no MAIL FROM to
+        // check.
         let mailFrom = names.contains { $0.property == "mailfrom" }
         guard let value = result.value("smtp", mailFrom ? "mailfrom" : "helo") else { return nil }
         let name = domain(of: value)
@@ -59,11 +61,13 @@ extension AuthenticationResults {
         let agent = result.value("header", "i").map(domain(of:))
         var name = signer ?? agent ?? ""
         if result.properties.filter({ $0.ptype == "header" && ["d", "i"].contains($0.property) }).count > 2 { name = "" }
-        // i= is within d= (RFC 6376 section 3.5); if it is not, no signature with this result could have passed.
+        // i= is within d= (RFC 6376 section 3.5). If it is not, no signature with this result could
+        // have passed.
         if let signer, let agent, !DomainName.isEqualOrBelow(agent, signer) { name = "" }
         guard outcome != .pass || !name.isEmpty else { return nil }
         let selector = result.value("header", "s") ?? ""
-        // The filter may omit what the signature itself says, so all signatures that the result may refer to are examined.
+        // The filter may omit data of the signature, so all signatures to which the result may
+        // refer are examined.
         let signatures = header.all("DKIM-Signature").map { SignatureTags($0.rawValue) }
             .filter { $0.domain == name && (selector.isEmpty || $0.selector == selector) }
         let algorithms = Set(signatures.map(\.algorithm))
@@ -85,10 +89,10 @@ extension AuthenticationResults {
             policy: ["none", "quarantine", "reject"].contains(policy) ? policy : "", organizationalDomain: nil)
     }
 
-    /// Contains nothing of the filter's own text, which may quote addresses.
-    private static let upstreamReason = "says the trusted upstream filter"
+    /// Contains no text of the filter, which may quote addresses.
+    private static let upstreamReason = "reported by the trusted upstream filter"
 
-    /// The text after the last `@`, or the whole; lower case, without the trailing dot.
+    /// The text after the last `@`, or the whole text, in lower case without the trailing dot.
     private static func domain(of value: String) -> String {
         var name = value.utf8[...]
         if let at = name.lastIndex(of: UInt8(ascii: "@")) { name = name[name.index(after: at)...] }
@@ -100,7 +104,7 @@ extension AuthenticationResults {
         String(decoding: text.utf8.map(\.asciiLowercased), as: UTF8.self)
     }
 
-    /// The few tags of a DKIM-Signature field that decide what an upstream `pass` is worth.
+    /// The few tags of a DKIM-Signature field that determine the value of an upstream `pass`.
     private struct SignatureTags {
         var domain = ""
         var selector = ""
@@ -123,9 +127,10 @@ extension AuthenticationResults {
     }
 }
 
-/// Uses the results of an upstream filter instead of our own evaluation; reads no body and does not query the DNS.
+/// Uses the results of an upstream filter instead of our own evaluation. Reads no body and does not
+/// query the DNS.
 package struct UpstreamResultsAuthenticator: SenderAuthenticator {
-    /// The authserv-ids that are believed.
+    /// The trusted authserv-ids.
     package let trustedIDs: [String]
 
     package init(trustedIDs: [String]) { self.trustedIDs = trustedIDs }

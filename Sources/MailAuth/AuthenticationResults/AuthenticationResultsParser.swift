@@ -2,7 +2,8 @@
 
 import InternetMessage
 
-/// Reads one field value. Nothing here recurses, and no octet is looked at more than a fixed number of times.
+/// Reads one field value. There is no recursion, and each octet is read only a fixed number of
+/// times.
 struct AuthenticationResultsParser {
     private let bytes: UnsafeBufferPointer<UInt8>
     private var position = 0
@@ -100,7 +101,8 @@ struct AuthenticationResultsParser {
         return local + domain
     }
 
-    /// Keyword: letters, digits and hyphens, not ending in a hyphen (RFC 5321 section 4.1.2, Ldh-str); returned in lower case.
+    /// Keyword: letters, digits and hyphens, not ending in a hyphen (RFC 5321 section 4.1.2,
+    /// Ldh-str). Returned in lower case.
     private mutating func keyword() -> String? {
         let start = position
         while let octet = current, octet.isASCIILetter || octet.isASCIIDigit || octet == UInt8(ascii: "-") { position += 1 }
@@ -108,7 +110,7 @@ struct AuthenticationResultsParser {
         return String(decoding: bytes[start..<position].lazy.map(\.asciiLowercased), as: UTF8.self)
     }
 
-    /// 1*DIGIT, at most nine of them: no version number is longer.
+    /// 1*DIGIT, at most nine digits, as no version number is longer.
     private mutating func digits() -> Int? {
         let start = position
         var number = 0
@@ -152,7 +154,7 @@ struct AuthenticationResultsParser {
         return nil
     }
 
-    /// `[CFWS]`; false where a comment does not end, or a fold or an octet in it is not allowed.
+    /// `[CFWS]`; false if a comment does not end, or a fold or an octet in it is not allowed.
     private mutating func skipCFWS() -> Bool {
         var depth = 0
         while let octet = current {
@@ -178,7 +180,8 @@ struct AuthenticationResultsParser {
         return depth == 0
     }
 
-    /// A line end that is a fold: CRLF, or a bare LF as some filters see it, followed by white space.
+    /// A line end that is a fold: CRLF, or a bare LF as some filters receive it, followed by white
+    /// space.
     private mutating func skipLineEnd() -> Bool {
         if current == 0x0D { position += 1 }
         guard current == 0x0A else { return false }
@@ -208,7 +211,7 @@ struct AuthenticationResultsParser {
 
 extension UInt8 {
     fileprivate var isBlank: Bool { self == 0x20 || self == 0x09 }
-    /// Printable, or part of a UTF-8 sequence; UTF-8 is validated where the text is used.
+    /// Printable, or part of a UTF-8 sequence. UTF-8 is validated when the text is used.
     fileprivate var isVisible: Bool { self > 0x20 && self != 0x7F }
 
     /// atext (RFC 5322 section 3.2.3, RFC 6532 section 3.2).
@@ -222,7 +225,7 @@ extension UInt8 {
         }
     }
 
-    /// An octet of a token: visible and none of the tspecials of RFC 2045 section 5.1.
+    /// An octet of a token: visible, and not one of the tspecials of RFC 2045 section 5.1.
     fileprivate var isTokenOctet: Bool {
         guard self != UInt8(ascii: ".") else { return true }
         return isAtext && self != UInt8(ascii: "/") && self != UInt8(ascii: "?") && self != UInt8(ascii: "=")

@@ -1,5 +1,5 @@
-// Our own Authentication-Results field (RFC 8601): it records what the signatures and the envelope proved before we change
-// them.
+// Our own Authentication-Results field (RFC 8601). It records the proof by signatures and envelope
+// before we change the message.
 
 import InternetMessage
 
@@ -8,9 +8,10 @@ extension AuthenticationResults {
     ///
     /// - Parameters:
     ///   - authservID: our authserv-id.
-    ///   - evidence: the findings; none at all gives `none`.
-    ///   - fromDomain: the domain of the header From, for `header.from`; left out where nil.
-    ///   - mailFrom: the whole reverse-path, to be shown instead of its domain; nil, the default, shows the domain alone.
+    ///   - evidence: the findings; without findings the value is `none`.
+    ///   - fromDomain: the domain of the header From, for `header.from`; left out if nil.
+    ///   - mailFrom: the whole reverse-path, to show instead of its domain; nil, the default, shows
+    ///     only the domain.
     /// - Returns: a field folded before each result, every value a token or a quoted-string of printable ASCII.
     package static func field(
         authservID: String, evidence: AuthenticationEvidence, fromDomain: String? = nil, mailFrom: String? = nil
@@ -35,7 +36,7 @@ extension AuthenticationResults {
         return writer.field
     }
 
-    /// The field in its written form; the version is written where it is not 1.
+    /// The field in its written form; the version is written if it is not 1.
     package func field() -> HeaderField {
         var writer = Writer(authservID: authservID, version: version)
         for result in results {
@@ -56,7 +57,7 @@ extension AuthenticationResults {
             if version != 1 { value += " \(version)".utf8 }
         }
 
-        /// The outcome of a method; its properties follow.
+        /// The outcome of a method. Its properties follow.
         mutating func begin(_ method: String, _ result: String, version: Int = 1, reason: String? = nil) {
             isEmpty = false
             value += ";\r\n\t".utf8
@@ -86,11 +87,13 @@ extension AuthenticationResults {
             HeaderField(name: AuthenticationResults.fieldName, rawValue: isEmpty ? value + Array("; none".utf8) : value)
         }
 
-        /// Longest value written, in octets. The rest is cut, so that no line exceeds the 998 of RFC 5322.
+        /// Maximum octets of a value. The rest is cut, so that no line exceeds the 998 octets of
+        /// RFC 5322.
         private static let maximumLength = 255
 
-        /// Writes a token unchanged; anything else as a quoted-string in which each octet outside printable ASCII is a question
-        /// mark, so that neither a line break nor another result can be smuggled in.
+        /// Writes a token unchanged. Writes other text as a quoted-string, with a question mark for
+        /// each octet outside printable ASCII. So the text cannot contain a line break or another
+        /// result.
         private mutating func append(_ text: String) {
             let octets = text.utf8.prefix(Self.maximumLength)
             // RFC 2045 section 5.1.

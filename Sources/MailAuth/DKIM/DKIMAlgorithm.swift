@@ -1,8 +1,9 @@
-// The signature algorithms of DKIM that prove something, each with all that differs between them.
+// The signature algorithms of DKIM that prove something, each with its differences from the others.
 
 import MailCrypto
 
-/// An algorithm, with SHA-256. The raw value is the `k=` of its key records, a word of commands, and is in databases.
+/// An algorithm, with SHA-256. The raw value is the `k=` of its key records and a word of commands,
+/// and is stored in databases.
 package enum DKIMAlgorithm: String, Sendable, Hashable, CaseIterable {
     /// RFC 6376 section 3.3.1.
     case rsa
@@ -17,7 +18,8 @@ package enum DKIMAlgorithm: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// Lengths of new keys in bits. RSA: some verifiers refuse 1024, and need not support more than 4096 (RFC 8301 section 3.2).
+    /// Lengths of new keys in bits. RSA: some verifiers refuse 1024, and none need support more
+    /// than 4096 (RFC 8301 section 3.2).
     package var newKeyBits: ClosedRange<Int> {
         switch self {
         case .rsa: 2048...4096
@@ -25,7 +27,7 @@ package enum DKIMAlgorithm: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// What selectors that Postern chooses begin with.
+    /// The beginning of the selectors that Postern chooses.
     package var selectorStart: String {
         switch self {
         case .rsa: "rsa"
@@ -111,7 +113,7 @@ package enum DKIMPublicKey: Sendable {
         }
     }
 
-    /// Whether its signatures prove something, by its length.
+    /// Whether the key is long enough for its signatures to prove something.
     package func isStrong(_ limits: DKIMLimits) -> Bool {
         switch self {
         case .rsa(let key): limits.rsaBits.contains(key.bitCount)

@@ -1,27 +1,32 @@
-// Body canonicalization (RFC 6376 sections 3.4.3 and 3.4.4) as a stream: it takes chunks of any size and outputs long runs.
+// Body canonicalization (RFC 6376 sections 3.4.3 and 3.4.4) as a stream: takes chunks of any size
+// and outputs long runs.
 
 /// Makes the canonical form of one body. For one thread at a time.
 ///
-/// There are two stages. The first, for relaxed only, changes white space within and at the end of lines, sixteen octets at a
-/// time. The second looks only at the ends of its input and holds back line ends, since they are dropped if nothing follows.
+/// There are two stages. The first, for relaxed only, changes white space within and at the end of
+/// lines, sixteen octets at a time. The second reads only the ends of its input. It holds back line
+/// ends, as they are dropped if no more octets follow.
 final class DKIMBodyCanonicalizer {
-    /// Octets that the first stage collects before it passes them on: more costs cache, less costs hash calls.
+    /// Octets that the first stage collects before it outputs them. A higher number costs cache, a
+    /// lower one costs hash calls.
     private static let bufferSize = 4_096
 
     let kind: DKIMCanonicalization
     private let output: (UnsafeRawBufferPointer) -> Void
 
-    // First stage: collected octets; white space whose next octet is not known yet, and whether a CR follows it.
+    // First stage: collected octets; white space before an octet that is not yet known, and whether
+    // a CR follows it.
     private let buffer: UnsafeMutablePointer<UInt8>
     private var buffered = 0
     private var heldSpace = false
     private var heldSpaceCR = false
-    // Second stage: line ends and a CR that were not passed on yet.
+    // Second stage: line ends and a CR that were not yet output.
     private var heldLineEnds = 0
     private var heldCR = false
     private var isEmpty = true
 
-    /// - Parameter output: takes the canonical octets in order; the memory is valid only during the call.
+    /// - Parameter output: receives the canonical octets in order; the memory is valid only during
+    ///   the call.
     init(_ kind: DKIMCanonicalization, output: @escaping (UnsafeRawBufferPointer) -> Void) {
         self.kind = kind
         self.output = output
@@ -38,10 +43,10 @@ final class DKIMBodyCanonicalizer {
         }
     }
 
-    /// Ends the body. Called once.
+    /// Ends the body. Call it once.
     func finish() {
-        // White space is dropped only before an actual CRLF: in a last line without one, it is white space within the line. A
-        // CR after it then ends no line either.
+        // White space is dropped only before an actual CRLF. In a last line without CRLF, it is
+        // white space within the line, and a CR after it does not end the line either.
         if heldSpace { put(0x20) }
         if heldSpaceCR { put(0x0D) }
         flush()
@@ -49,7 +54,8 @@ final class DKIMBodyCanonicalizer {
             releaseHeld()
             emitLineEnds(1)
         } else if !isEmpty || kind == .simple {
-            // Of all line ends one is kept; a body without one gets it. An empty body is CRLF in simple, nothing in relaxed.
+            // One line end is kept, and a body without one gets it. An empty body is CRLF in simple
+            // and empty in relaxed.
             emitLineEnds(1)
         }
     }
@@ -75,7 +81,8 @@ final class DKIMBodyCanonicalizer {
         }
     }
 
-    /// Decides on white space held from the last chunk; returns where to continue in this chunk.
+    /// Decides on white space held from the last chunk; returns the offset at which to continue in
+    /// this chunk.
     private func resumeSpace(_ base: UnsafeRawPointer, _ count: Int) -> Int {
         guard heldSpace else { return 0 }
         if heldSpaceCR {
@@ -96,8 +103,9 @@ final class DKIMBodyCanonicalizer {
         return index
     }
 
-    /// Works on blocks of sixteen octets while two more follow, and returns where it stopped. The result for an octet depends
-    /// only on itself and the next two: white space is dropped before white space and before CRLF, and is a space otherwise.
+    /// Processes blocks of sixteen octets while at least two more follow, and returns the offset at
+    /// which it stopped. The result for an octet depends only on itself and the next two: white
+    /// space is dropped before white space and before CRLF, and otherwise becomes a space.
     private func relaxBlocks(_ base: UnsafeRawPointer, from: Int, _ count: Int) -> Int {
         let tab = SIMD16<UInt8>(repeating: 0x09), space = SIMD16<UInt8>(repeating: 0x20)
         let cr = SIMD16<UInt8>(repeating: 0x0D), lf = SIMD16<UInt8>(repeating: 0x0A)
@@ -133,7 +141,8 @@ final class DKIMBodyCanonicalizer {
         return index
     }
 
-    /// Writes those of eight octets whose mask octet is zero; returns how many. Without branches: the pattern is unpredictable.
+    /// Writes those of eight octets that have a zero mask octet; returns their number. Without
+    /// branches, as the pattern is unpredictable.
     @inline(__always)
     private static func store(_ values: UInt64, without mask: UInt64, at target: UnsafeMutablePointer<UInt8>) -> Int {
         if mask == 0 {
@@ -194,7 +203,7 @@ final class DKIMBodyCanonicalizer {
         heldCR = endsWithCR
     }
 
-    /// Something follows, so what was held belongs to the body.
+    /// More octets follow, so the held ones belong to the body.
     private func releaseHeld() {
         guard heldLineEnds > 0 || heldCR else { return }
         isEmpty = false

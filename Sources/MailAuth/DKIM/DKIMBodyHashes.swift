@@ -1,9 +1,10 @@
-// Body hashes (RFC 6376 section 3.7), computed while the body arrives and shared by all signatures that need the same one.
+// Body hashes (RFC 6376 section 3.7), computed while the body arrives. Signatures that need the
+// same hash share it.
 
 import MailCrypto
 
-/// All body hashes that the signatures of one message ask for: at most one canonicalization run of each kind, and one SHA-256
-/// for each different length. For one thread at a time.
+/// All body hashes that the signatures of one message need: at most one canonicalization of each
+/// kind, and one SHA-256 for each different length. For one thread at a time.
 final class DKIMBodyHashes {
     struct Request: Hashable {
         let canonicalization: DKIMCanonicalization
@@ -62,7 +63,7 @@ final class DKIMBodyHashes {
         for (_, canonicalizer) in streams { canonicalizer.update(chunk) }
     }
 
-    /// Ends the body. Called once.
+    /// Ends the body. Call it once.
     func finish() -> Digests {
         var digests = Digests()
         for (stream, canonicalizer) in streams {

@@ -1,11 +1,12 @@
-// Which fields the signature of a finding covers.
+// The fields that the signature of a finding covers.
 
 import InternetMessage
 import Support
 
 extension DKIMFinding {
-    /// Whether `h=` of the signature names a field. True also where the header section has no such signature, as where an
-    /// upstream filter removed it: then nothing shows that the field is not covered.
+    /// Whether `h=` of the signature names a field. Also true if the header section has no such
+    /// signature, for example because an upstream filter removed it: nothing then shows that the
+    /// field is not covered.
     package func covers(_ name: String, in header: HeaderSection) -> Bool {
         let own = header.all("DKIM-Signature").compactMap { try? DKIMTagList($0.rawValue) }.filter(isOfThis)
         return own.allSatisfy { tags in

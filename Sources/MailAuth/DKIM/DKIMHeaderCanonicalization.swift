@@ -13,7 +13,8 @@ extension DKIMCanonicalization {
         }
     }
 
-    /// The maximum length of the field's canonical form: no octet becomes two, but a field without a colon gets one.
+    /// The maximum length of the field's canonical form. No octet becomes two, but a field without
+    /// a colon gets one.
     static func bound(_ field: HeaderField) -> Int { field.bytes.count + 1 }
 
     /// Writes the canonical form to memory of `bound` octets, and returns its length.
@@ -78,7 +79,7 @@ extension DKIMCanonicalization {
     }
 }
 
-/// Names of fields one after the other, as in `h=`.
+/// Field names one after the other, as in `h=`.
 struct DKIMNameList: Sendable {
     /// In lower case.
     private let octets: [UInt8]
@@ -95,7 +96,8 @@ struct DKIMNameList: Sendable {
         self.ranges = ranges
     }
 
-    /// Reads the value of `h=`: names of printable ASCII between colons, white space around them; nil for anything else.
+    /// Reads the value of `h=`: names of printable ASCII between colons, with white space around
+    /// them; nil for anything else.
     init?(_ value: ArraySlice<UInt8>) {
         var octets: [UInt8] = []
         var ranges: [Range<Int>] = []
@@ -125,7 +127,7 @@ struct DKIMNameList: Sendable {
 
     var texts: [String] { ranges.map { String(decoding: octets[$0], as: UTF8.self) } }
 
-    /// How often a name (lower case) occurs.
+    /// The number of occurrences of a name (lower case).
     func count(_ name: StaticString) -> Int {
         ranges.reduce(0) { $0 + ($1.count == name.utf8CodeUnitCount && DKIMSyntax.equals(octets[$1], name) ? 1 : 0) }
     }
@@ -137,8 +139,8 @@ struct DKIMNameList: Sendable {
     }
 }
 
-/// Finds the fields that a signature names: for each occurrence of a name, the next such field from the bottom up (section
-/// 5.4.2).
+/// Finds the fields that a signature names. Each occurrence of a name means the next such field
+/// from the bottom up (section 5.4.2).
 struct DKIMSignedFields {
     private let fields: [HeaderField]
     private let index: FieldNameIndex
@@ -148,7 +150,7 @@ struct DKIMSignedFields {
         index = FieldNameIndex(fields)
     }
 
-    /// How many fields of this name (in any case) there are.
+    /// The number of fields of this name (in any case).
     func count(_ name: StaticString) -> Int { name.withUTF8Buffer(count) }
 
     private func count(_ name: UnsafeBufferPointer<UInt8>) -> Int {
@@ -156,12 +158,12 @@ struct DKIMSignedFields {
     }
 
     /// The fields that are signed, in the order of the names.
-    /// - Parameter own: position of the signature field itself, which its own `h=` cannot name; nil where it is not among the
+    /// - Parameter own: position of the signature field itself, which its own `h=` cannot name; nil if it is not among the
     ///   fields.
     func signed(_ names: DKIMNameList, own: Int?) -> [Int] {
         var chosen: [Int] = []
-        // For each name the next field to take, counted from 1; 0 means that the name has not occurred, -1 that no field is
-        // left.
+        // For each name, the next field to take, counted from 1. 0 means that the name has not
+        // occurred; -1 means that no field is left.
         var next = [Int](repeating: 0, count: index.count)
         names.forEach { name in
             guard let number = index.number(of: name), next[number] >= 0 else { return }
@@ -173,8 +175,8 @@ struct DKIMSignedFields {
         return chosen
     }
 
-    /// The signed fields if all fields of each name are signed, in the order of the names, and the number of fields of each
-    /// name.
+    /// If all fields of each name are signed, the signed fields in the order of the names, and the
+    /// number of fields of each name.
     func all(_ names: DKIMNameList) -> (chosen: [Int], counts: [Int]) {
         var (chosen, counts): ([Int], [Int]) = ([], [])
         chosen.reserveCapacity(fields.count)

@@ -1,4 +1,5 @@
-// Keys from the DNS (RFC 6376 section 6.1.2): each name is queried once per message, and the number of names is limited.
+// Keys from the DNS (RFC 6376 section 6.1.2). Each name is queried once per message, and the number
+// of names is limited.
 
 struct DKIMKeyLookup {
     enum Outcome {

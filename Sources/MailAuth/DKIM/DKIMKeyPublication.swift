@@ -1,4 +1,5 @@
-// The TXT record that publishes a signing key (RFC 6376 section 3.6.1), in the forms that name servers want.
+// The TXT record that publishes a signing key (RFC 6376 section 3.6.1), in the forms that name
+// servers need.
 
 import MailCrypto
 import Support
@@ -12,7 +13,7 @@ package struct DKIMKeyPublication: Sendable, Hashable {
 
     /// - Parameters:
     ///   - domain: the signing domain, ASCII form.
-    ///   - isTesting: adds `t=y`: verifiers then treat the mail as unsigned.
+    ///   - isTesting: adds `t=y`, so that verifiers treat the mail as unsigned.
     /// - Throws: `DKIMSigner.InvalidName`, `CryptoError`.
     package init(domain: String, selector: String, key: DKIMSigningKey, isTesting: Bool = false) throws {
         let signer = try DKIMSigner(domain: domain, selector: selector, key: key)
@@ -21,7 +22,8 @@ package struct DKIMKeyPublication: Sendable, Hashable {
         text = "v=DKIM1; k=\(key.algorithm.rawValue);\(isTesting ? " t=y;" : "") p=\(data)"
     }
 
-    /// The text cut into character-strings of at most 255 octets (RFC 1035 section 3.3), to be joined without a separator.
+    /// The text divided into character-strings of at most 255 octets (RFC 1035 section 3.3), to be
+    /// joined without a separator.
     package var characterStrings: [String] {
         let octets = Array(text.utf8)
         return stride(from: 0, to: octets.count, by: 255).map {
@@ -35,7 +37,8 @@ package struct DKIMKeyPublication: Sendable, Hashable {
         return strings.count == 1 ? "\(name). IN TXT \(strings[0])" : "\(name). IN TXT ( \(strings.joined(separator: "\n    ")) )"
     }
 
-    /// What is wrong with the DNS answer for `name`, in words for the operator; nil if verifiers find this key there.
+    /// The fault in the DNS answer for `name`, for the operator; nil if verifiers find this key
+    /// there.
     package func objection(to answer: DNSAnswer) -> String? {
         guard case .records(let records) = answer else { return DKIMKeyAnswer(answer).text }
         let texts = records.compactMap { if case .txt(let text) = $0 { text } else { nil } }
@@ -51,9 +54,9 @@ package struct DKIMKeyPublication: Sendable, Hashable {
     }
 }
 
-/// What the DNS answers for a key's name.
+/// The DNS answer for a key's name.
 package enum DKIMKeyAnswer: Sendable {
-    /// No usable key; why, in words for the operator.
+    /// No usable key, with the reason for the operator.
     case none(String)
     case keys([PublishedKey])
 

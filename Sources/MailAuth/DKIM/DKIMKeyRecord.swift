@@ -6,7 +6,7 @@ struct DKIMKeyRecord: Sendable {
     /// A record without a usable key for mail. `reason` is for the log.
     struct Unusable: Error, Hashable {
         let reason: String
-        /// Whether it is a key record of this kind at all; other records at the name mean nothing.
+        /// Whether it is a key record of this kind; other records at the name mean nothing.
         let isKeyRecord: Bool
     }
 
@@ -22,8 +22,8 @@ struct DKIMKeyRecord: Sendable {
     /// The key itself; nil if the data is not a valid key of that type.
     let publicKey: DKIMPublicKey?
 
-    /// Recently read records. A team's mail uses one key, and the first use of a key also computes what libcrypto keeps with it
-    /// for later uses.
+    /// Recently read records. A team's mail uses one key. The first use of a key also computes data
+    /// that libcrypto keeps with it for later uses.
     static let parsed = ParsedRecords<Result<DKIMKeyRecord, Unusable>> { text in
         do throws(Unusable) { return .success(try DKIMKeyRecord(text)) } catch { return .failure(error) }
     }

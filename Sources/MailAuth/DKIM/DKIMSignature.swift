@@ -25,7 +25,8 @@ struct DKIMSignature {
     let bodyLength: Int64?
     let timestamp: Int64?
     let expiration: Int64?
-    /// Domain of `i=`, lower case; `d=` where there is no `i=`. The local part is not kept: it may name a person.
+    /// Domain of `i=`, lower case; `d=` if there is no `i=`. The local part is not kept, as it may
+    /// name a person.
     let identityDomain: String
     /// The value of `b=` within the field's bytes; it is not part of the signed data (section 3.7).
     let signatureRange: Range<Int>
@@ -67,7 +68,7 @@ struct DKIMSignature {
             throw DKIMSyntaxError("q= names no known query method")
         }
         bodyLength = try Self.number(tags, "l")
-        // More than twelve digits are not an error but a time without end (section 3.5, `t=`).
+        // More than twelve digits are not an error but mean a time without end (section 3.5, `t=`).
         timestamp = try Self.number(tags, "t")
         expiration = try Self.number(tags, "x")
         if let timestamp, let expiration, expiration <= timestamp { throw DKIMSyntaxError("x= is not after t=") }

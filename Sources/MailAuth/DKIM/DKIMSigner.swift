@@ -1,10 +1,11 @@
-// Signing (RFC 6376 section 5) of everything that Postern sends.
+// Signs everything that Postern sends (RFC 6376 section 5).
 
 import InternetMessage
 import MailCrypto
 import Support
 
-/// The hash of one body, computed while the body passes, for any number of signers. For one thread at a time.
+/// The hash of one body, computed while the body arrives, for any number of signers. For one thread
+/// at a time.
 package final class DKIMBodyHasher {
     private static let request = DKIMBodyHashes.Request(canonicalization: DKIMSigner.canonicalization, length: nil)
     private let hashes = DKIMBodyHashes([request])
@@ -17,7 +18,7 @@ package final class DKIMBodyHasher {
     /// Takes the next octets of the body, line ends as CRLF, split anywhere.
     package func update(body: [UInt8]) { body.withUnsafeBytes { hashes.update($0) } }
 
-    /// Ends the body. Called once.
+    /// Ends the body. Call it once.
     package func finish() -> DKIMBodyHash {
         DKIMBodyHash(sha256: hashes.finish()[Self.request]?.sha256 ?? SHA256.hash([UInt8]()))
     }
@@ -32,17 +33,17 @@ package struct DKIMBodyHash: Sendable, Hashable {
 package struct DKIMSigner: Sendable {
     /// A domain or selector that cannot be in a signature.
     package struct InvalidName: Error, Sendable, Hashable {
-        /// Which one and why.
+        /// The name, and the reason why it is not allowed.
         package let reason: String
     }
 
-    /// relaxed/relaxed: the changes that servers on the way make to white space and folds do not break it, and it loses nothing
-    /// that a reader could see.
+    /// relaxed/relaxed. Changes that servers on the way make to white space and folds do not break
+    /// it, and every change that a reader could see does.
     static let canonicalization = DKIMCanonicalization.relaxed
 
-    /// Each is signed once more than it occurs, so that none can be added on the way (RFC 6376 section 5.4): fields that show
-    /// who writes to whom about what, that decide where answers go and how the body is read, and those that RFC 8058 section 4
-    /// requires.
+    /// Each is signed one more time than it occurs, so that no server can add one on the way (RFC
+    /// 6376 section 5.4). They show author, recipients and subject, or decide where answers go and
+    /// how the body is read. RFC 8058 section 4 requires the others.
     package static let signedNames = [
         "From", "Sender", "Reply-To", "To", "Cc", "Subject", "Date", "Message-ID", "In-Reply-To", "References", "MIME-Version",
         "Content-Type", "Content-Transfer-Encoding", "List-Unsubscribe", "List-Unsubscribe-Post", "List-Id", "Auto-Submitted",
@@ -79,8 +80,8 @@ package struct DKIMSigner: Sendable {
 
     package var algorithm: DKIMAlgorithm { key.algorithm }
 
-    /// The DKIM-Signature field, to be put above all others. Several signers may sign the same header one after the other: no
-    /// signature covers another.
+    /// The DKIM-Signature field, to insert above all others. Several signers may sign the same
+    /// header one after the other, as no signature covers another.
     /// - Parameters:
     ///   - header: the fields as they will be sent, folds as CRLF.
     ///   - now: seconds since 1970, for `t=`.
@@ -114,7 +115,8 @@ package struct DKIMSigner: Sendable {
     }
 }
 
-/// The value of a DKIM-Signature field while it is being written, folded where the grammar allows white space.
+/// The value of a DKIM-Signature field while it is being written, folded in places that the grammar
+/// allows.
 private struct DKIMFieldText: Sendable {
     /// Longest line without CRLF (RFC 5322 section 2.1.1 recommends 78); only a longer domain exceeds it.
     private static let lineLength = 77

@@ -3,7 +3,8 @@
 import InternetMessage
 import Support
 
-/// A field or record that does not follow RFC 6376. The reason never quotes it: it may hold an address.
+/// A field or record that violates RFC 6376. The reason never quotes it, as it may contain an
+/// address.
 struct DKIMSyntaxError: Error, Hashable {
     let reason: String
     init(_ reason: String) { self.reason = reason }
@@ -57,8 +58,9 @@ enum DKIMSyntax {
         return value
     }
 
-    /// A domain name or selector in lower case; nil if it is not valid. Underscores are accepted too, since selectors use them
-    /// and the DNS allows them. U-labels (RFC 8616) are not: they must be sent as A-labels.
+    /// A domain name or selector in lower case; nil if it is not valid. Underscores are accepted,
+    /// as selectors use them and the DNS allows them. U-labels (RFC 8616) are not, as they must be
+    /// sent as A-labels.
     static func domain(_ bytes: ArraySlice<UInt8>) -> String? {
         guard !bytes.isEmpty, bytes.count <= DomainName.maximumQueryLength else { return nil }
         var start = bytes.startIndex
@@ -84,7 +86,7 @@ enum DKIMSyntax {
 
 /// Base64 (RFC 4648 section 4) as DKIM writes it, with folding white space anywhere (RFC 6376 section 2.5, `base64string`).
 enum DKIMBase64 {
-    /// The octets; nil where another octet occurs, padding is missing, misplaced or too long, or where there is nothing.
+    /// The octets; nil if another octet occurs, padding is missing, misplaced or too long, or if there is nothing.
     static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         let (octets, defects) = Base64.decode(text)
         return defects.isSubset(of: [.nonZeroPaddingBits]) && !octets.isEmpty ? octets : nil

@@ -20,11 +20,13 @@ struct DKIMTagList {
     private let bytes: ArraySlice<UInt8>
     /// In order of appearance.
     private var places: [Place] = []
-    /// The names, once there are so many that a search through `places` would take more than linear time.
+    /// The names, once there are so many that searches through `places` would take more than linear
+    /// time.
     private var seen: Set<ArraySlice<UInt8>> = []
     private static let fewNames = 16
 
-    /// Takes linear time. Octets outside ASCII are allowed in values (RFC 8616); other control characters are not.
+    /// Takes linear time. Non-ASCII octets are allowed in values (RFC 8616); control characters
+    /// other than folds are not.
     init(_ bytes: ArraySlice<UInt8>) throws(DKIMSyntaxError) {
         self.bytes = bytes
         try Self.checkFolding(bytes)
@@ -33,7 +35,7 @@ struct DKIMTagList {
         while start < bytes.endIndex {
             let end = bytes[start...].firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
             if bytes[start..<end].allSatisfy(DKIMSyntax.isFolding) {
-                // Only the last semicolon may be followed by nothing.
+                // Only the last semicolon may have nothing after it.
                 guard end == bytes.endIndex, !places.isEmpty else { throw DKIMSyntaxError("an empty tag") }
                 break
             }

@@ -4,20 +4,20 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// Limits on the cost of verification, and the result beyond each.
+/// Limits on the cost of verification, and the result beyond each limit.
 package struct DKIMLimits: Sendable, Hashable {
-    /// Signatures that are evaluated, from the top; those below are reported as `policy`. Real mail has up to five or so, and
-    /// each costs a DNS query and a public-key operation.
+    /// Maximum signatures that are evaluated, from the top; those below are reported as `policy`.
+    /// Real mail has up to about five, and each costs a DNS query and a public-key operation.
     package var signatures = 10
     /// Names queried in the DNS; beyond, `permerror`. A name that several signatures share is queried once.
     package var lookups = 10
     /// Usable keys tried at one name; others are ignored. RFC 6376 section 3.6.2.2 expects one.
     package var keysPerName = 3
-    /// RSA keys outside these lengths prove nothing (`policy`): RFC 8301 section 3.2 requires at least 1024, and does not
-    /// require verifiers to support more than 4096.
+    /// RSA keys outside these lengths prove nothing (`policy`). RFC 8301 section 3.2 requires at
+    /// least 1024, and does not require verifiers to support more than 4096.
     package var rsaBits = 1024...4096
-    /// Seconds that `t=` may be in the future: a signer whose clock shows local time as UTC is up to 14 hours off. Beyond,
-    /// `policy`.
+    /// Seconds that `t=` may be in the future; beyond, `policy`. A signer that states its local
+    /// time as UTC is wrong by up to 14 hours.
     package var clockLeeway: Int64 = 14 * 3600
 
     package init() {}
@@ -25,13 +25,17 @@ package struct DKIMLimits: Sendable, Hashable {
 
 /// Verifies the signatures of one message while its body arrives. For one thread at a time.
 ///
-/// Results: `pass` for a valid signature; `fail` if the body or a signed field was changed; `policy` for a signature that may
-/// be valid but is not proof (rsa-sha1, key too short or too long, expired, made in the future, an unsigned From field, key in
-/// test mode, beyond the limits); `permerror` for malformed signatures and for keys that are missing, revoked or unusable;
-/// `temperror` if the DNS gave no answer.
+/// Results:
+/// - `pass` for a valid signature;
+/// - `fail` if the body or a signed field was changed;
+/// - `policy` for a signature that may be valid but is not proof: rsa-sha1, a key that is too short
+///   or too long, expired, made in the future, an unsigned From field, a key in test mode, or
+///   beyond the limits;
+/// - `permerror` for malformed signatures and for keys that are missing, revoked or unusable;
+/// - `temperror` if the DNS gave no answer.
 ///
-/// A key with `t=y` gives `policy` at best, with `isTesting` set: RFC 6376 section 3.6.1 forbids treating such mail differently
-/// from unsigned mail.
+/// A key with `t=y` gives at best `policy`, with `isTesting` set. RFC 6376 section 3.6.1 forbids
+/// treating such mail differently from unsigned mail.
 package final class DKIMVerifier {
     private enum Candidate {
         /// Refused without checking body or key.
@@ -50,7 +54,7 @@ package final class DKIMVerifier {
         self.limits = limits
         var candidates = [Candidate]()
         var requests = [DKIMBodyHashes.Request]()
-        // Names are looked up only in mail that is signed.
+        // Names are looked up only in signed mail.
         lazy var fields = DKIMSignedFields(header)
         for (index, field) in header.fields.enumerated() where field.isNamed("DKIM-Signature") {
             guard requests.count < limits.signatures else {
@@ -77,8 +81,8 @@ package final class DKIMVerifier {
         bodyHashes = DKIMBodyHashes(requests)
     }
 
-    /// Queries the keys and checks the signed fields before there is a body: one finding for each DKIM-Signature field, valid
-    /// if the body turns out to be the signed one.
+    /// Queries the keys and checks the signed fields before there is a body. Returns one finding
+    /// for each DKIM-Signature field, which is valid if the body is the signed one.
     func prepare(resolver: any DNSResolver) -> [DKIMFinding] {
         findings(resolver) { signature, digest, keys in
             Self.evaluate(signature, headerDigest: digest, coversWholeBody: true, keys: &keys, limits: limits)
@@ -88,7 +92,8 @@ package final class DKIMVerifier {
     /// Takes the next octets of the body, line ends as CRLF, split anywhere.
     package func update(body: UnsafeRawBufferPointer) { bodyHashes.update(body) }
 
-    /// Ends the body, queries the keys and evaluates; one finding for each DKIM-Signature field, from the top. Called once.
+    /// Ends the body, queries the keys and evaluates. Returns one finding for each DKIM-Signature
+    /// field, from the top. Call it once.
     package func finish(resolver: any DNSResolver) -> [DKIMFinding] {
         let digests = bodyHashes.finish()
         return findings(resolver) { signature, digest, keys in
@@ -108,9 +113,9 @@ package final class DKIMVerifier {
         }
     }
 
-    /// Why a well-formed signature is not proof, whatever its key says.
+    /// The reason why a well-formed signature is not proof with any key.
     private static func objection(to signature: DKIMSignature, now: Int64, leeway: Int64, hasUnsignedFrom: Bool) -> String? {
-        // RFC 6376 section 8.15: a From added beside the signed one may be the one that the reader sees.
+        // RFC 6376 section 8.15: a reader may see an added From next to the signed one.
         if hasUnsignedFrom { return "a From field is not signed" }
         if signature.algorithm == nil { return "\(DKIMSignature.weakAlgorithm) proves nothing (RFC 8301)" }
         if let expiration = signature.expiration, now > expiration { return "the signature expired" }
@@ -124,7 +129,7 @@ package final class DKIMVerifier {
         limits: DKIMLimits
     ) -> DKIMFinding {
         guard let body else { return finding(.permerror, "the body was not hashed", signature) }
-        // The body comes first: if it was changed, no key can help, and no DNS query is needed.
+        // The body comes first. If it was changed, no key can help, and no DNS query is needed.
         if let length = signature.bodyLength, length > body.bodyLength {
             return finding(.permerror, "l= is longer than the body", signature)
         }
@@ -155,7 +160,8 @@ package final class DKIMVerifier {
             }
             if result == .pass, !record.isTesting { break }
         }
-        // Of several keys, the best result counts: a pass, then a valid one in test mode, then the first.
+        // The best result of several keys counts: a pass, then a valid one in test mode, then the
+        // first.
         let outcome =
             outcomes.first { $0.result == .pass } ?? outcomes.first { $0.result == .policy } ?? outcomes.first
             ?? (.permerror, "no key", false)
@@ -178,7 +184,7 @@ package final class DKIMVerifier {
         return isValid ? (.pass, "valid") : (.fail, "the signature does not match the signed fields")
     }
 
-    /// Names the domain and the selector that the field claims, if they can be read.
+    /// Contains the domain and the selector that the field claims, if they can be read.
     private static func malformed(_ field: HeaderField, _ error: DKIMSyntaxError) -> DKIMFinding {
         let tags = try? DKIMTagList(field.rawValue)
         func domain(_ name: StaticString) -> String { (tags?[name]).flatMap { DKIMSyntax.domain($0.value) } ?? "" }

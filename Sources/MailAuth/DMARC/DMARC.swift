@@ -1,4 +1,4 @@
-// DMARC (RFC 9989): which policy applies to the header From, and whether SPF or DKIM proves it.
+// DMARC (RFC 9989): the policy that applies to the header From, and whether SPF or DKIM proves it.
 
 import InternetMessage
 import Support
@@ -22,11 +22,12 @@ package enum DMARC {
         case temporaryFailure(String)
     }
 
-    /// Distinct authenticated domains of one message whose organizational domain is looked up, so that a message with many
-    /// signatures cannot cause many queries; the others count as not aligned.
+    /// Maximum authenticated domains of one message for which the organizational domain is looked
+    /// up; the others count as not aligned. So a message with many signatures cannot cause many
+    /// queries.
     package static let maximumAlignmentWalks = 10
 
-    /// The record of a domain itself, without any walk.
+    /// The record of a domain itself, without a walk.
     package static func record(at domain: String, resolver: any DNSResolver) -> RecordLookup {
         guard let name = DomainName.queryable("_dmarc." + domain) else { return .none }
         switch resolver.query(name, .txt) {
@@ -39,7 +40,8 @@ package enum DMARC {
         }
     }
 
-    /// The organizational domain (RFC 9989 section 4.10.2) by the records found: at most eight queries.
+    /// The organizational domain (RFC 9989 section 4.10.2) by the records found. Needs at most
+    /// eight queries.
     package static func organizationalDomain(of domain: String, resolver: any DNSResolver) -> OrganizationalDomain {
         guard let name = DomainName.queryable(domain) else { return .none }
         let walk = DMARCTreeWalk(from: name) { record(at: $0, resolver: resolver) }
@@ -51,11 +53,12 @@ package enum DMARC {
     ///
     /// - Parameters:
     ///   - fromDomain: the domain of the one address in the header From, as A-labels.
-    ///   - spf: a finding for HELO counts only where there is none for MAIL FROM (the null sender; RFC 9989 section 4.4.2).
-    ///   - dkim: a signature counts by its result alone, whether or not it covers the whole body: DMARC is information, and the
-    ///     relay decides what proves a sender.
-    /// - Returns: `temperror` if no record could be looked up, or if an identifier that did not pass for a temporary reason
-    ///   might have been aligned; `permerror` if the From domain is not a valid domain name.
+    ///   - spf: a finding for HELO counts only if there is none for MAIL FROM (the null sender; RFC 9989 section 4.4.2).
+    ///   - dkim: a signature counts by its result alone, even if it does not cover the whole body:
+    ///     DMARC is information, and the relay decides what proves a sender.
+    /// - Returns: `temperror` if no record could be looked up, or if an identifier that failed for
+    ///   a temporary reason might have been aligned; `permerror` if the From domain is not a valid
+    ///   domain name.
     package static func evaluate(
         fromDomain: String, spf: [SPFFinding], dkim: [DKIMFinding], resolver: any DNSResolver
     ) -> DMARCFinding {
@@ -66,7 +69,7 @@ package enum DMARC {
         return evaluation.finding(spf: spf, dkim: dkim)
     }
 
-    /// The state of one evaluation: what has been looked up.
+    /// The state of one evaluation, with the look-ups already made.
     private struct Evaluation {
         private let from: String
         private let resolver: any DNSResolver
@@ -86,7 +89,7 @@ package enum DMARC {
             let walk = walk(from: from)
             self.walk = walk
             let organization = walk.failure == nil ? walk.organizationalDomain : nil
-            // If the walk failed, it is certain which record applies only if that is the domain's own.
+            // If the walk failed, the applicable record is certain only if it is the domain's own.
             guard let applicable = walk.applicable, walk.failure == nil || applicable.domain == from else {
                 return DMARCFinding(
                     result: walk.failure == nil ? .none : .temperror, domain: "", policy: "", organizationalDomain: organization)
@@ -108,8 +111,8 @@ package enum DMARC {
             var policy = record.policy
             if applicable.domain != from {
                 policy = record.policyForSubdomain(exists: true)
-                // Only a name for which the DNS answers NXDOMAIN does not exist (RFC 9989 section 3.2); queried only if it
-                // matters.
+                // Only a name for which the DNS answers NXDOMAIN does not exist (RFC 9989 section
+                // 3.2). It is queried only if the result matters.
                 let other = record.policyForSubdomain(exists: false)
                 if other != policy, case .nxDomain = resolver.query(from, .a) { policy = other }
             }
@@ -120,7 +123,8 @@ package enum DMARC {
             let mailFrom = spf.filter { $0.identity == .mailFrom }
             let counted = mailFrom.isEmpty ? spf : mailFrom
             var isUndecided = false
-            // Everything that passed comes first: after an aligned pass, the rest needs no queries.
+            // All identifiers that passed come first: after an aligned pass, the rest needs no
+            // queries.
             let passed =
                 dkim.filter { $0.result == .pass }.map { ($0.domain, record.strictDKIM) }
                 + counted.filter { $0.result == .pass }.map { ($0.domain, record.strictSPF) }
@@ -145,7 +149,8 @@ package enum DMARC {
             if domain == from { return .aligned }
             if isStrict { return .notAligned }
             guard let walk, walk.failure == nil else { return .unknown }
-            // An organizational domain is the domain itself or above it, so a domain outside it needs no walk.
+            // An organizational domain is the domain itself or above it, so a domain outside of it
+            // needs no walk.
             guard let organization = walk.organizationalDomain, DomainName.isEqualOrBelow(domain, organization) else {
                 return .notAligned
             }
@@ -158,7 +163,7 @@ package enum DMARC {
             return alignment
         }
 
-        /// One walk; names that an earlier walk queried are not queried again.
+        /// One walk. Names that an earlier walk queried are not queried again.
         private mutating func walk(from domain: String) -> DMARCTreeWalk {
             DMARCTreeWalk(from: domain) { name in
                 if let known = records.first(where: { $0.name == name }) { return known.lookup }

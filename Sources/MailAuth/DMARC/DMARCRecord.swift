@@ -2,9 +2,9 @@
 
 import InternetMessage
 
-/// A parsed `v=DMARC1` record. Unknown tags are ignored; an invalid known tag has its default.
+/// A parsed `v=DMARC1` record. Unknown tags are ignored; an invalid known tag gets its default.
 package struct DMARCRecord: Sendable, Hashable {
-    /// What a domain asks receivers to do with mail that does not pass; weakest first.
+    /// The treatment that a domain requests for mail that does not pass; weakest first.
     package enum Policy: String, Sendable, Hashable, CaseIterable {
         case none, quarantine, reject
 
@@ -25,8 +25,9 @@ package struct DMARCRecord: Sendable, Hashable {
     package let subdomainPolicy: Policy?
     /// `np`.
     package let nonexistentPolicy: Policy?
-    /// Whether the record asks for anything: false if `p` is missing, or `p`, `sp` or `np` is invalid, and `rua` has no valid
-    /// URI either. Then DMARC does not apply (RFC 9989 section 4.10.1).
+    /// Whether the record requests anything. False if `p` is missing, or `p`, `sp` or `np` is
+    /// invalid, and `rua` has no valid URI either. DMARC then does not apply (RFC 9989 section
+    /// 4.10.1).
     package let hasUsablePolicy: Bool
     /// `adkim=s`.
     package let strictDKIM: Bool
@@ -51,14 +52,14 @@ package struct DMARCRecord: Sendable, Hashable {
     /// The `v` tag, exact except for white space around the equals sign.
     private static let version = Array("DMARC1".utf8)
 
-    /// Parses the text of a TXT record; nil where it does not begin with `v=DMARC1`.
+    /// Parses the text of a TXT record; nil if it does not begin with `v=DMARC1`.
     package init?(parsing text: [UInt8]) {
         let tags = text.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false)
         guard let first = tags.first, first.first != 0x20, first.first != 0x09, let version = Self.tag(first),
             version.name == "v", version.value.elementsEqual(Self.version)
         else { return nil }
-        // A tag that occurs twice is invalid (RFC 6376 section 3.2); it becomes empty, and an empty value is invalid for every
-        // tag.
+        // A tag that occurs twice is invalid (RFC 6376 section 3.2). It becomes empty, and an empty
+        // value is invalid for every tag.
         var values: [String: String] = [:]
         for tag in tags.dropFirst().compactMap(Self.tag) {
             let isPrintable = tag.value.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
@@ -91,7 +92,8 @@ package struct DMARCRecord: Sendable, Hashable {
         return exists ? general : nonexistentPolicy ?? general
     }
 
-    /// The tags that ask for less for subdomains than `p` asks for the domain, as written; nil if there are none.
+    /// The tags with a weaker policy for subdomains than `p` for the domain, as written; nil if
+    /// there are none.
     package var weakerSubdomains: String? {
         let order: [Policy] = [.none, .quarantine, .reject]
         func rank(_ policy: Policy) -> Int { order.firstIndex(of: policy) ?? 0 }
@@ -114,7 +116,8 @@ package struct DMARCRecord: Sendable, Hashable {
         return text
     }
 
-    /// dmarc-urilist, without entries that are not URIs: a scheme, a colon, and more.
+    /// dmarc-urilist, without entries that are not URIs: a scheme, a colon, and at least one more
+    /// character.
     private static func uris(_ list: String?) -> [String] {
         guard let list else { return [] }
         return list.utf8.split(separator: UInt8(ascii: ",")).compactMap { item in

@@ -1,4 +1,5 @@
-// The DNS tree walk (RFC 9989 section 4.10): which records are at and above a domain, and what follows from them.
+// The DNS tree walk (RFC 9989 section 4.10): finds the records at and above a domain, and derives
+// the results.
 
 import InternetMessage
 
@@ -10,20 +11,21 @@ struct DMARCTreeWalk: Sendable {
         let record: DMARCRecord
     }
 
-    /// Most queries of one walk (RFC 9989 section 4.10); a longer name is shortened to seven labels after the first.
+    /// Maximum queries of one walk (RFC 9989 section 4.10). A longer name is shortened to seven
+    /// labels after the first.
     static let maximumQueries = 8
 
-    /// The domain where the walk started, lower case.
+    /// The domain at which the walk started, in lower case.
     let start: String
     private(set) var found: [Found] = []
-    /// Why the walk stopped early; `found` has the records until then.
+    /// The reason why the walk stopped early; `found` has the records up to then.
     private(set) var failure: String?
 
     /// Walks up from a domain that `DomainName.queryable` returned.
     init(from domain: String, lookup: (String) -> DMARC.RecordLookup) {
         start = domain
         var target = domain
-        // A name that the DNS can be queried for has no empty labels.
+        // A name for which the DNS can be queried has no empty labels.
         let labels = domain.utf8.reduce(1) { $1 == UInt8(ascii: ".") ? $0 + 1 : $0 }
         for step in 0..<Self.maximumQueries {
             switch lookup(target) {
@@ -43,7 +45,7 @@ struct DMARCTreeWalk: Sendable {
         }
     }
 
-    /// The organizational domain (RFC 9989 section 4.10.2); nil where the walk found no record.
+    /// The organizational domain (RFC 9989 section 4.10.2); nil if the walk found no record.
     var organizationalDomain: String? {
         for (index, entry) in found.enumerated() {
             switch entry.record.publicSuffix {
@@ -57,8 +59,8 @@ struct DMARCTreeWalk: Sendable {
         return found.last?.domain
     }
 
-    /// The record that applies to the domain (RFC 9989 section 4.10.1): its own, that of its organizational domain, or that of
-    /// its public suffix.
+    /// The record that applies to the domain (RFC 9989 section 4.10.1): its own, or that of its
+    /// organizational domain or of its public suffix.
     var applicable: Found? {
         if let first = found.first, first.domain == start { return first }
         let organization = organizationalDomain

@@ -1,15 +1,17 @@
-// SPF and DMARC for one message, given its DKIM findings: everything that native authentication checks besides DKIM.
+// SPF and DMARC for one message with given DKIM findings: everything that native authentication
+// checks except DKIM.
 
 import InternetMessage
 
 /// The part of native authentication that needs no body.
 package enum EnvelopeAuthentication {
-    /// Checks SPF for MAIL FROM, and for HELO where MAIL FROM is null or gives `none`; then evaluates DMARC.
+    /// Checks SPF for MAIL FROM, and for HELO if MAIL FROM is null or gives `none`. Then evaluates
+    /// DMARC.
     ///
     /// - Parameters:
-    ///   - client: the client that SPF checks. Without an address there is nothing to check and no SPF finding.
-    ///   - fromDomain: the domain of the header From as A-labels; nil if there is not exactly one address: then DMARC is
-    ///     skipped.
+    ///   - client: the client that SPF checks. Without an address there is no SPF finding.
+    ///   - fromDomain: the domain of the header From as A-labels. Nil if there is not exactly one
+    ///     address; DMARC is then skipped.
     ///   - dkim: the findings for the signatures; returned unchanged.
     package static func evaluate(
         client: SMTPClientIdentity, fromDomain: String?, dkim: [DKIMFinding], resolver: any DNSResolver

@@ -1,4 +1,4 @@
-// The only interface through which mail authentication queries the DNS. Evaluation itself does no I/O.
+// The only interface that mail authentication uses to query the DNS. Evaluation itself does no I/O.
 
 /// The record types that mail authentication queries.
 package enum DNSRecordType: String, Sendable, Hashable, CaseIterable {
@@ -21,15 +21,17 @@ package enum DNSRecord: Sendable, Hashable {
     case ptr(String)
 }
 
-/// The answer of the DNS. *No answer* is never *no record*: only the first three cases say something about the name.
+/// The answer of the DNS. *No answer* is never *no record*: only the first three cases give
+/// information about the name.
 package enum DNSAnswer: Sendable, Hashable {
-    /// One record or more, CNAMEs already followed.
+    /// One record or more, after following CNAMEs.
     case records([DNSRecord])
     /// The name exists and has no record of this type.
     case noData
     /// The name does not exist (RCODE 3).
     case nxDomain
-    /// No usable answer: timeout, SERVFAIL, garbage, an exhausted budget. The reason is for the log.
+    /// No usable answer: timeout, SERVFAIL, a malformed message, an exhausted budget. The reason is
+    /// for the log.
     case temporaryFailure(String)
 }
 

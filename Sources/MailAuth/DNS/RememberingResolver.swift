@@ -1,9 +1,9 @@
-// Asks each DNS question of one message once.
+// Sends each DNS query of one message only once.
 
 import Synchronization
 
-/// Wraps a resolver for one message that is evaluated twice: questions asked before the body are not asked, or waited for,
-/// again after it.
+/// Wraps a resolver for one message that is evaluated twice. The second evaluation, after the body,
+/// does not repeat the queries of the first, and does not wait for them again.
 final class RememberingResolver: DNSResolver {
     private struct Question: Hashable {
         let name: String
@@ -11,7 +11,7 @@ final class RememberingResolver: DNSResolver {
     }
 
     private let base: any DNSResolver
-    /// At most as many as the message's budget allows to ask.
+    /// At most as many as the message's budget allows.
     private let answers = Mutex<[Question: DNSAnswer]>([:])
 
     init(_ base: any DNSResolver) { self.base = base }

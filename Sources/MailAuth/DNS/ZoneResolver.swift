@@ -2,8 +2,8 @@
 
 import InternetMessage
 
-/// Answers from data in memory. A name that is not in the data does not exist; names compare without regard to ASCII case and
-/// to a trailing dot.
+/// Answers from data in memory. A name that is not in the data does not exist. Names compare
+/// without regard to ASCII case and to a trailing dot.
 package struct ZoneResolver: DNSResolver {
     /// How a name or one of its types fails.
     package enum Failure: String, Sendable, Hashable, CaseIterable {
@@ -28,9 +28,9 @@ package struct ZoneResolver: DNSResolver {
         package var records: [DNSRecordType: [DNSRecord]]
         /// The target of a CNAME.
         package var alias: String?
-        /// Types that fail on their own.
+        /// Types that fail separately.
         package var failures: [DNSRecordType: Failure]
-        /// The answer to every other question about the name; nil answers that it has no such record.
+        /// The answer to every other query for the name; nil answers that it has no such record.
         package var failure: Failure?
 
         package init(
@@ -44,7 +44,8 @@ package struct ZoneResolver: DNSResolver {
         }
     }
 
-    /// Longest chain of CNAMEs that is followed; a longer one, or a loop, is a temporary failure, as in name servers.
+    /// Longest chain of CNAMEs that is followed. A longer one, or a loop, is a temporary failure,
+    /// as in name servers.
     package static let maximumChain = 8
 
     private let nodes: [String: Node]

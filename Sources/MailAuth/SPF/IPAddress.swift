@@ -3,7 +3,7 @@
 import InternetMessage
 import Support
 
-/// An IP address; an IPv4-mapped IPv6 address is stored as the IPv4 address that it stands for (RFC 7208 section 5).
+/// An IP address. An IPv4-mapped IPv6 address is stored as its IPv4 address (RFC 7208 section 5).
 package struct IPAddress: Sendable, Hashable {
     /// 4 or 16 octets in network order.
     package let octets: [UInt8]

@@ -9,22 +9,24 @@ package enum SPF {
     package static let maximumLookups = 10
     /// Exchanges of one `mx` term (RFC 7208 section 4.6.4); beyond: permerror.
     package static let maximumExchanges = 10
-    /// PTR names that are examined (RFC 7208 section 4.6.4); the others are ignored.
+    /// PTR names that are examined (RFC 7208 section 4.6.4); others are ignored.
     package static let maximumPointers = 10
-    /// Terms whose look-up found nothing (RFC 7208 section 4.6.4); beyond: permerror.
+    /// Terms with a look-up that found nothing (RFC 7208 section 4.6.4); beyond: permerror.
     package static let maximumVoidLookups = 2
-    /// Longest explanation in octets, so that no record can put more into a reply; a longer one is ignored.
+    /// Longest explanation in octets, so that a record cannot put more into a reply. A longer one
+    /// is ignored.
     package static let maximumExplanation = 2_000
 
     /// A finding, and the explanation that the domain offers for a `fail`.
     package struct Outcome: Sendable, Hashable {
         package let finding: SPFFinding
-        /// The expanded text of `exp=`, printable ASCII; nil if none was requested, there is none, or it is invalid. It comes
-        /// from outside and may hold the local part of the sender.
+        /// The expanded text of `exp=`, printable ASCII. Nil if none was requested, or if it is
+        /// missing or invalid. It comes from outside and may contain the local part of the sender.
         package let explanation: String?
     }
 
-    /// What an explanation may mention besides the check itself (RFC 7208 section 7.2, macros `r` and `t`).
+    /// The data that an explanation may mention besides the check itself (RFC 7208 section 7.2,
+    /// macros `r` and `t`).
     package struct Receiver: Sendable {
         /// The name of the receiving host.
         package let hostName: String
@@ -37,7 +39,8 @@ package enum SPF {
         }
     }
 
-    /// Checks the MAIL FROM identity; for the null sender the HELO identity (RFC 7208 section 2.4).
+    /// Checks the MAIL FROM identity, or the HELO identity for the null sender (RFC 7208 section
+    /// 2.4).
     package static func check(client: SMTPClientIdentity, resolver: any DNSResolver) -> SPFFinding {
         check(client: client, identity: client.mailFrom.isEmpty ? .helo : .mailFrom, resolver: resolver).finding
     }
@@ -71,7 +74,7 @@ package enum SPF {
             explanation: explanation)
     }
 
-    /// The sender whose parts macros refer to.
+    /// The sender to whose parts macros refer.
     private struct Sender {
         /// Never empty (RFC 7208 section 4.3).
         let localPart: [UInt8]

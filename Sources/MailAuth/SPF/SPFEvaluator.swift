@@ -5,7 +5,7 @@ import Support
 
 /// Evaluates records. Only `include` and `redirect` recurse, and each of them uses one of the ten look-ups.
 struct SPFEvaluator {
-    /// The explanation that the deciding record names; not fetched yet.
+    /// The explanation that the deciding record names; not yet fetched.
     struct OfferedExplanation: Sendable {
         let target: SPFMacroString
         /// `<domain>` of the deciding record.
@@ -18,7 +18,7 @@ struct SPFEvaluator {
         var explanation: OfferedExplanation?
     }
 
-    /// What ends the whole check at once: temperror or permerror.
+    /// A result that ends the whole check at once: temperror or permerror.
     struct Abort: Error {
         let result: SPFResult
         let reason: String
@@ -55,7 +55,7 @@ struct SPFEvaluator {
         }
     }
 
-    /// The record of a domain, evaluated; `none` where there is no record.
+    /// The evaluated record of a domain; `none` if there is no record.
     private mutating func evaluate(_ domain: String) throws(Abort) -> Verdict {
         guard let record = try record(of: domain) else {
             return Verdict(result: .none, reason: "no SPF record at \(DomainName.printable(domain))")
@@ -78,7 +78,8 @@ struct SPFEvaluator {
         return try evaluate(redirect.target, of: redirect.text, domain)
     }
 
-    /// The record that `include` or `redirect` names; if there is none, that is a permerror (RFC 7208 sections 5.2 and 6.1).
+    /// The record that `include` or `redirect` names. Its absence is a permerror (RFC 7208 sections
+    /// 5.2 and 6.1).
     private mutating func evaluate(_ target: SPFMacroString, of term: String, _ domain: String) throws(Abort) -> Verdict {
         guard let target = expand(target, domain: domain), target.utf8.contains(UInt8(ascii: ".")) else {
             throw Abort(result: .permerror, reason: describe("does not name a domain", term, domain))
@@ -90,7 +91,7 @@ struct SPFEvaluator {
         return verdict
     }
 
-    /// Selects the record and parses it; nil where there is none.
+    /// Selects the record and parses it; nil if there is none.
     private func record(of domain: String) throws(Abort) -> SPFRecord? {
         var name: String { DomainName.printable(domain) }
         switch SPF.select(at: domain, resolver: resolver) {
@@ -147,11 +148,12 @@ struct SPFEvaluator {
         lookups += 1
         guard lookups <= SPF.maximumLookups else {
             throw Abort(
-                result: .permerror, reason: describe("is beyond \(SPF.maximumLookups) terms that ask the DNS", term, domain))
+                result: .permerror, reason: describe("is beyond \(SPF.maximumLookups) terms that query the DNS", term, domain))
         }
     }
 
-    /// Queries for a term: a temporary failure ends the check, and an empty answer counts as void, once for each term.
+    /// Sends the queries of a term. A temporary failure ends the check; an empty answer counts as
+    /// void, once for each term.
     private mutating func ask(
         _ name: String, _ type: DNSRecordType, _ term: String, _ domain: String
     ) throws(Abort)
@@ -194,7 +196,7 @@ struct SPFEvaluator {
         return found.sorted { $0.0 < $1.0 }.compactMap { DomainName.queryable($0.1) }
     }
 
-    /// The first ten PTR names of the client; none where the look-up fails (RFC 7208 section 5.5).
+    /// The first ten PTR names of the client; none if the look-up fails (RFC 7208 section 5.5).
     private mutating func clientNames(_ term: String, _ domain: String) throws(Abort) -> [String] {
         if let pointers { return pointers }
         var names: [String] = []
@@ -210,7 +212,7 @@ struct SPFEvaluator {
         return names
     }
 
-    /// Whether a PTR name resolves to the client; a failed look-up skips the name.
+    /// Whether a PTR name resolves to the client. A failed look-up skips the name.
     private mutating func confirm(_ name: String) -> Bool {
         if let known = confirmed[name] { return known }
         var result = false
@@ -223,16 +225,16 @@ struct SPFEvaluator {
 
     // MARK: Macros
 
-    /// A target-name (RFC 7208 section 4.8): the expansion, truncated on the left to 253 octets; `domain` itself where there is
-    /// no domain-spec. Nil if the DNS cannot be queried for it: octets outside ASCII (RFC 8616 section 4), empty or long
-    /// labels.
+    /// A target-name (RFC 7208 section 4.8): the expansion, truncated on the left to 253 octets, or
+    /// `domain` itself without a domain-spec. Nil if the DNS cannot be queried for it: non-ASCII
+    /// octets (RFC 8616 section 4), empty or long labels.
     private mutating func expand(_ target: SPFMacroString?, domain: String) -> String? {
         guard let target else { return domain }
         let limit = 2 * DomainName.maximumQueryLength
         var bytes = target.expand(limit: limit) { value(of: $0, domain: domain) }[...]
         if bytes.last == UInt8(ascii: ".") { bytes = bytes.dropLast() }
         if bytes.count > DomainName.maximumQueryLength {
-            // The dot before the first label that is kept may itself be one octet further left.
+            // The dot before the first label that is kept may be one octet further left.
             guard let dot = bytes.suffix(DomainName.maximumQueryLength + 1).firstIndex(of: UInt8(ascii: ".")) else { return nil }
             bytes = bytes[(dot + 1)...]
         }
@@ -255,14 +257,17 @@ struct SPFEvaluator {
         }
     }
 
-    /// `%{p}`: the domain itself if it is a confirmed name of the client, else one below it, else any, else `unknown`.
+    /// `%{p}`: the domain itself if it is a confirmed name of the client, otherwise one below it,
+    /// otherwise any, otherwise `unknown`.
     private mutating func validatedName(domain: String) -> String {
         if pointers == nil {
-            // The PTR query counts against the ten (RFC 7208 section 4.6.4); past them there is no validated name.
+            // The PTR query counts against the ten (RFC 7208 section 4.6.4); beyond them there is
+            // no validated name.
             guard lookups < SPF.maximumLookups else { return "unknown" }
             lookups += 1
         }
-        // Nothing throws here: the client causes a void look-up for a macro, and an error means `unknown`.
+        // Errors are not thrown here: the client causes a void look-up for a macro, and an error
+        // means `unknown`.
         let wasVoid = termIsVoid
         termIsVoid = true
         let names = (try? clientNames("", domain)) ?? []
@@ -273,7 +278,8 @@ struct SPFEvaluator {
         return "unknown"
     }
 
-    /// Fetches and expands an explanation (RFC 7208 section 6.2); nil for every error, and for text outside ASCII.
+    /// Fetches and expands an explanation (RFC 7208 section 6.2); nil for every error, and for
+    /// non-ASCII text.
     mutating func explanation(_ offered: OfferedExplanation, receiver: SPF.Receiver) -> String? {
         guard let name = expand(offered.target, domain: offered.domain),
             case .records(let records) = resolver.query(name, .txt), records.count == 1, case .txt(let text)? = records.first,

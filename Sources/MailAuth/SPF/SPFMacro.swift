@@ -5,15 +5,15 @@ import Support
 
 /// A parsed macro-string.
 struct SPFMacroString: Sendable, Hashable {
-    /// Where the text occurs, which decides what it may contain.
+    /// The place of the text, which decides its allowed content.
     enum Context { case term, explanation }
 
     struct Expansion: Sendable, Hashable {
         /// The macro-letter in lower case.
         let letter: UInt8
-        /// Whether the letter was in upper case, which asks for URL escaping.
+        /// Whether the letter was in upper case, which requests URL escaping.
         let escapes: Bool
-        /// How many right-hand parts are kept; nil keeps all.
+        /// The number of right-hand parts that are kept; nil keeps all.
         let parts: Int?
         let reverses: Bool
         /// The delimiters; never empty.
@@ -29,7 +29,7 @@ struct SPFMacroString: Sendable, Hashable {
     /// Whether the text ends in a macro-expand, `%%`, `%_` and `%-` included (RFC 7208 section 7.1, domain-end).
     private(set) var endsInMacro = false
 
-    /// Parses a macro-string; nil for a syntax error. An explain-string may also hold spaces.
+    /// Parses a macro-string; nil for a syntax error. An explain-string may also contain spaces.
     init?(_ text: ArraySlice<UInt8>, in context: Context) {
         var literal: [UInt8] = []
         var index = text.startIndex
@@ -90,7 +90,8 @@ struct SPFMacroString: Sendable, Hashable {
             delimiters: rest.isEmpty ? [UInt8(ascii: ".")] : Array(rest))
     }
 
-    /// Parses a domain-spec: a macro-string that ends in a macro-expand, or in a dot and a toplabel and perhaps a dot.
+    /// Parses a domain-spec: a macro-string that ends in a macro-expand, or in a dot and a toplabel
+    /// with an optional dot.
     static func domainSpec(_ text: ArraySlice<UInt8>) -> SPFMacroString? {
         guard let string = SPFMacroString(text, in: .term), !text.isEmpty else { return nil }
         if string.endsInMacro { return string }
@@ -111,9 +112,10 @@ struct SPFMacroString: Sendable, Hashable {
     /// Expands into text.
     ///
     /// - Parameters:
-    ///   - limit: octets after which no further piece is expanded, so that no record can cause more than `limit` octets and one
-    ///     value. The pieces are taken from the right, because text that is too long loses its left side.
-    ///   - value: gives the value of a macro-letter.
+    ///   - limit: octets after which no further piece is expanded, so that no record can cause more
+    ///     than `limit` octets and one value. The pieces are expanded from the right, as text that
+    ///     is too long loses its left side.
+    ///   - value: returns the value of a macro-letter.
     func expand(limit: Int, value: (UInt8) -> [UInt8]) -> [UInt8] {
         var reversedParts: [[UInt8]] = []
         var length = 0

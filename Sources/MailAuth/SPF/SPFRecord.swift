@@ -17,7 +17,7 @@ struct SPFRecord: Sendable {
     }
 
     struct Directive: Sendable {
-        /// The result where the mechanism matches.
+        /// The result if the mechanism matches.
         let result: SPFResult
         let mechanism: Mechanism
         /// The term as written in the record, for reasons.
@@ -29,7 +29,7 @@ struct SPFRecord: Sendable {
         let text: String
     }
 
-    /// A term that does not follow the grammar, or a modifier that occurs twice.
+    /// A term that violates the grammar, or a modifier that occurs twice.
     struct SyntaxError: Error, Sendable, Hashable {
         /// The term, printable.
         let term: String
@@ -58,9 +58,10 @@ struct SPFRecord: Sendable {
         }
     }
 
-    /// Takes one term; false for a syntax error.
+    /// Reads one term; false for a syntax error.
     private mutating func add(_ term: ArraySlice<UInt8>) throws(SyntaxError) -> Bool {
-        // The first of `:`, `/` and `=` distinguishes a modifier from a directive: no mechanism's name is followed by `=`.
+        // The first of `:`, `/` and `=` distinguishes a modifier from a directive, as `=` never
+        // follows the name of a mechanism.
         let mark = term.firstIndex { $0 == UInt8(ascii: "=") || $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "/") }
         if let mark, term[mark] == UInt8(ascii: "=") {
             return addModifier(name: term[..<mark], value: term[(mark + 1)...], term: term)
@@ -97,7 +98,7 @@ struct SPFRecord: Sendable {
         return true
     }
 
-    /// - Parameter argument: the text from the first `:` or `/`; empty where there is none.
+    /// - Parameter argument: the text from the first `:` or `/`; empty if there is none.
     private static func mechanism(_ name: String, argument: ArraySlice<UInt8>) -> Mechanism? {
         let colon = UInt8(ascii: ":")
         switch name {
@@ -134,7 +135,7 @@ struct SPFRecord: Sendable {
         }
     }
 
-    /// Removes dual-cidr-length from the end: `[/n][//m]`. Nil where a length is out of range or has a leading zero.
+    /// Removes dual-cidr-length from the end: `[/n][//m]`. Nil if a length is out of range or has a leading zero.
     private static func dualPrefix(_ text: ArraySlice<UInt8>) -> (rest: ArraySlice<UInt8>, Int, Int)? {
         let slash = UInt8(ascii: "/")
         var (rest, prefix4, prefix6) = (text, 32, 128)
@@ -163,14 +164,14 @@ struct SPFRecord: Sendable {
         return number <= maximum ? number : nil
     }
 
-    /// Octets of a term that a reason may quote.
+    /// Maximum octets of a term that a reason quotes.
     private static let quotedLength = 100
 
     private static func printable(_ term: ArraySlice<UInt8>) -> String { DomainName.printable(term.prefix(quotedLength)) }
 }
 
 extension ArraySlice where Element == UInt8 {
-    /// The longest suffix whose octets all satisfy the predicate.
+    /// The longest suffix in which all octets satisfy the predicate.
     fileprivate func suffix(while predicate: (UInt8) -> Bool) -> ArraySlice<UInt8> {
         var start = endIndex
         while start > startIndex, predicate(self[start - 1]) { start -= 1 }

@@ -1,17 +1,18 @@
-// Which SPF record a domain has, before it is evaluated.
+// Looks up the SPF record of a domain before it is evaluated.
 
 import InternetMessage
 import Support
 
 extension SPF {
-    /// What was found at a domain (RFC 7208 sections 4.4 to 4.6).
+    /// The records found at a domain (RFC 7208 sections 4.4 to 4.6).
     package enum RecordLookup: Sendable, Hashable {
         /// The one record, unchanged.
         case record(String)
         case none
         /// More than one record, which is a permerror.
         case several(Int)
-        /// A record with a term that does not follow the grammar, which is a permerror; the term is printable.
+        /// A record with a term that violates the grammar, which is a permerror. The term is
+        /// printable.
         case syntaxError(String)
         case temporaryFailure(String)
     }

@@ -1,6 +1,7 @@
-// The number by which tokens name an account.
+// // The number that identifies an account in tokens.
 
-/// An account's number, below 2^35 so that it fits seven base32 characters. Means nothing outside this installation.
+/// An account's number: below 2^35, so that it fits seven base32 characters. It has no meaning
+/// outside this installation.
 package struct AccountNumber: Sendable, Hashable, CustomStringConvertible {
     package let rawValue: UInt64
 

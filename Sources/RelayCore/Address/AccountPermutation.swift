@@ -1,17 +1,20 @@
-// How account numbers are written in tokens: under a keyed permutation, so that consecutive numbers do not show as such.
+// Writes account numbers in tokens under a keyed permutation, so that a team cannot recognise
+// consecutive numbers.
 
 import MailCrypto
 
-/// A permutation of the numbers below 2^35 under a token key: a Feistel network over 18 and 17 bits with HMAC-SHA-256 as its
-/// round function. Teams see its output; they know some of the accounts behind it, but none of the numbers.
+/// A permutation of the numbers below 2^35 under a token key: a Feistel network over 18 and 17 bits
+/// with HMAC-SHA-256 as its round function. Teams see its output. They know some of the accounts
+/// behind it, but none of the numbers.
 struct AccountPermutation {
-    /// What is numbered. Each series has its own permutation, so that equal numbers do not show.
+    /// The kind of number. Each series has its own permutation, so that equal numbers in two series
+    /// look different.
     enum Series: UInt8 {
         case account = 0x61
         case verification = 0x63
     }
 
-    /// Twice the four rounds that Luby and Rackoff need.
+    /// Luby and Rackoff need four rounds; this is twice as many.
     private static let rounds: UInt8 = 8
     private static let label = Array("postern account number 1\n".utf8)
     /// Bits of the right half; the left half has 18.
@@ -36,7 +39,7 @@ struct AccountPermutation {
         return left << Self.rightBits | right
     }
 
-    /// Each round changes one half by the other; the same round again undoes it.
+    /// One round changes one half by the other. The same round again undoes the change.
     private func step(_ round: UInt8, _ left: inout UInt64, _ right: inout UInt64) {
         if round % 2 == 0 { left ^= code(round, right) >> (64 - 18) } else { right ^= code(round, left) >> (64 - Self.rightBits) }
     }

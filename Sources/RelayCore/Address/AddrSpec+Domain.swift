@@ -1,12 +1,12 @@
-// The one form in which domains are compared.
+// The one form in which the code compares domains.
 
 import InternetMessage
 import Support
 
 extension AddrSpec {
-    /// Whether mail to the address can reach someone by the public DNS: not a domain literal, a host of one label (`localhost`)
-    /// or an IP address without its brackets, and not the rest of a URI (`mailto://a@b`). No address is made that would lead
-    /// elsewhere, such as to this host.
+    /// Whether public DNS can lead mail to this address. Not for a domain literal, a host of one
+    /// label (`localhost`), an IP address without brackets, or the rest of a URI (`mailto://a@b`).
+    /// Postern makes no reverse address that would lead elsewhere, such as to this host.
     package var leadsSomewhere: Bool {
         guard let labels = normalized?.domain.utf8.split(separator: UInt8(ascii: ".")), labels.count > 1, !isDomainLiteral,
             !localPart.utf8.starts(with: "//".utf8), let last = labels.last

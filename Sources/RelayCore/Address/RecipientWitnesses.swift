@@ -1,13 +1,14 @@
-// What the return path of a reply holds of its recipients: enough to check whether an address is one of them, but no address.
+// The hashes of a reply's recipients in its return path. They show whether an address is a
+// recipient, but reveal no address.
 
 import MailCrypto
 import Support
 
-/// Keyed hashes of the first recipients of a reply. A sender that wants the user to read of another recipient can only guess:
-/// each attempt takes one message, and every message is counted.
+/// Keyed hashes of the first recipients of a reply. A sender that wants a report to show the user
+/// another recipient can only guess. Each guess costs one message, and every message is counted.
 enum RecipientWitnesses {
-    /// How many recipients can be named; a report about any other is passed on without its name. Four fit, and nearly all
-    /// replies have fewer.
+    /// The number of recipients that get a hash. Four fit, and nearly all replies have fewer. A
+    /// report about any other recipient reaches the user without its name.
     static let maximum = 4
     /// 25 bits.
     private static let digitsOfOne = 5
@@ -16,10 +17,11 @@ enum RecipientWitnesses {
     private static let label = Array("postern reply recipient 1\n".utf8)
     private static let fillerLabel = Array("postern reply filler 1\n".utf8)
 
-    /// Always the same length, so that the number of recipients, blind copies included, does not show.
+    /// The result always has the same length, so that it hides the number of recipients, blind
+    /// copies included.
     /// - Parameters:
     ///   - recipients: in the canonical form that tokens authenticate.
-    ///   - head: what precedes them in the token: account, nonce and day.
+    ///   - head: the parts of the token before the hashes: account, nonce and day.
     static func written(_ recipients: [[UInt8]], head: [UInt8], key: HMACSHA256) -> [UInt8] {
         let told = recipients.prefix(maximum).flatMap { witness($0, head: head, key: key) }
         return told + Base32.encode(key.authenticationCode(for: fillerLabel + head)).prefix(digits - told.count)

@@ -1,4 +1,5 @@
-// Looks up the stored tokens met while a message is rewritten; their number is bounded, and no failure is overlooked.
+// Looks up the stored tokens of a message during rewriting. Limits their number, and keeps the
+// first failure.
 
 import InternetMessage
 
@@ -7,9 +8,9 @@ package final class StoredAddresses {
     private let directory: any RelayDirectory
     private let tokens: TokenMint
     private var known: [String: AddrSpec?] = [:]
-    /// Look-ups per message; any further token is treated as one that leads nowhere, and is removed.
+    /// Look-ups per message. A token beyond this number is removed, like one that leads nowhere.
     private static let maximumLookups = 100
-    /// Set where the directory failed: the message must be deferred.
+    /// Set if the directory failed. The message must then be deferred.
     package private(set) var failure: DirectoryFailure?
 
     package init(directory: any RelayDirectory, tokens: TokenMint) {
@@ -17,7 +18,7 @@ package final class StoredAddresses {
         self.tokens = tokens
     }
 
-    /// The address that a token leads to; nil where no valid address is stored.
+    /// The address that a token leads to; nil if no valid address is stored.
     package func address(of token: AddressToken) -> AddrSpec? {
         if let address = token.address { return address }
         guard token.purpose.isStored else { return nil }

@@ -1,9 +1,10 @@
-// The versioned keys under which tokens and marks are made.
+// The versioned keys that make tokens and marks.
 
 import MailCrypto
 import Support
 
-/// HMAC keys by one-character key id. New tokens use the active key; the others still verify tokens until they are retired.
+/// HMAC keys by one-character key id. The active key makes new tokens; the others still verify
+/// tokens until they are retired.
 package struct TokenKeys: Sendable, SecretHolder {
     /// One base32 character.
     package typealias KeyID = UInt8
@@ -15,7 +16,7 @@ package struct TokenKeys: Sendable, SecretHolder {
     package let ids: [KeyID]
 
     /// - Parameter keys: at least 32 octets each, by key id in `a`–`z`, `2`–`7`.
-    /// - Returns: nil where the active key is missing, an id is not a base32 character or a key is too short.
+    /// - Returns: nil if the active key is missing, an id is not a base32 character or a key is too short.
     package init?(keys: [KeyID: [UInt8]], active: KeyID) {
         guard keys.values.allSatisfy({ $0.count >= 32 }), Base32.isEncoded(keys.keys) else { return nil }
         let prepared = keys.mapValues { (secret: $0, code: HMACSHA256(key: $0)) }
@@ -26,15 +27,15 @@ package struct TokenKeys: Sendable, SecretHolder {
         ids = [active] + keys.keys.filter { $0 != active }.sorted()
     }
 
-    /// The key of this id, ready to make codes; nil where there is none.
+    /// The key of this id, ready to make codes; nil for an unknown id.
     package func key(_ id: KeyID) -> HMACSHA256? { id == activeID ? activeKey : keys[id]?.code }
 
-    /// The active key's id, and this many base32 digits of the text's authentication code.
+    /// The id of the active key, and this many base32 digits of the text's authentication code.
     package func seal(_ text: String, digits: Int) -> String {
         String(decoding: [activeID] + Self.code(text, activeKey, digits), as: UTF8.self)
     }
 
-    /// Whether a seal of this many digits was made of this text with one of these keys.
+    /// Whether one of these keys made this seal, of this many digits, for this text.
     package func isSeal(_ seal: some Collection<UInt8>, of text: String, digits: Int) -> Bool {
         guard let id = seal.first, let key = key(id) else { return false }
         return constantTimeEqual(Self.code(text, key, digits), Array(seal.dropFirst()))
@@ -44,6 +45,6 @@ package struct TokenKeys: Sendable, SecretHolder {
         Array(Base32.encode(key.authenticationCode(for: Array(text.utf8))).prefix(digits))
     }
 
-    /// The octets of the key of this id, to derive others from.
+    /// The octets of the key of this id, from which other keys are derived.
     package func secret(_ id: KeyID) -> [UInt8]? { keys[id]?.secret }
 }

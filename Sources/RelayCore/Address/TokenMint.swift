@@ -1,4 +1,5 @@
-// Makes and reads the local parts of reverse addresses and return paths. Stateless, except for addresses that do not fit.
+// Makes and reads the local parts of reverse addresses and return paths. Stateless, except for
+// addresses that do not fit.
 
 import InternetMessage
 import MailCrypto
@@ -16,21 +17,23 @@ package struct TokenMint: Sendable {
     static let returnPathDigits = accountDigits + nonceDigits + dayDigits
     /// 13 characters are 65 bits of HMAC-SHA-256.
     static let macDigits = 13
-    /// The key of a stored address stands for the address itself, so it must be free of collisions: 125 bits.
+    /// The key of a stored address replaces the address itself, so it must not collide: 125 bits.
     static let storedMACDigits = 25
 
     package init(keys: TokenKeys) { self.keys = keys }
 
     // MARK: Making
 
-    /// The reverse address of a correspondent for one account; always the same for the same key.
+    /// The reverse address of a correspondent for one account. The same key always gives the same
+    /// address.
     package func reverse(account: AccountNumber, correspondent: AddrSpec) -> MintedToken {
         mint(inline: .reverse, stored: .storedReverse, head: written(account), address: correspondent)
     }
 
     /// The return path of a forwarded message.
     /// - Parameters:
-    ///   - sender: the envelope sender, where it was proved; nil makes a return path that reports to no one.
+    ///   - sender: the envelope sender, if it was proved; nil makes a return path that reports to no
+    ///     one.
     ///   - nonce: 40 random bits.
     ///   - expiryDay: days since 1970.
     package func forwardReturnPath(account: AccountNumber, sender: AddrSpec?, nonce: UInt64, expiryDay: UInt64) -> MintedToken {
@@ -39,8 +42,9 @@ package struct TokenMint: Sendable {
         return mint(inline: .forward, stored: .storedForward, head: head, address: sender)
     }
 
-    /// The return path of a reply. Holds nothing of the inbox: the account leads to it.
-    /// - Parameter recipients: the reply's recipients; a report may name only one of these (`isRecipient`).
+    /// The return path of a reply. It contains nothing of the inbox, which is found by the account.
+    /// - Parameter recipients: the reply's recipients; a report may name only one of these
+    ///   (`isRecipient`).
     package func replyReturnPath(account: AccountNumber, recipients: [AddrSpec], nonce: UInt64, expiryDay: UInt64) -> MintedToken
     {
         let head = written(account) + Self.times(nonce: nonce, expiryDay: expiryDay)
@@ -48,7 +52,7 @@ package struct TokenMint: Sendable {
         return MintedToken(localPart: bare(.reply, head: head + witnesses), addressToStore: nil)
     }
 
-    /// The local part that an answer to a verification message comes to.
+    /// The local part that receives an answer to a verification message.
     package func answer(_ token: AnswerToken) -> String {
         let number = AccountPermutation(key: keys.activeKey, series: .verification).hidden(token.number)
         let head = Base32.encode(number, digits: Self.accountDigits) + Self.times(nonce: token.nonce, expiryDay: token.expiryDay)
@@ -58,7 +62,7 @@ package struct TokenMint: Sendable {
             as: UTF8.self)
     }
 
-    /// The account as tokens write it.
+    /// The account in the form that tokens have.
     private func written(_ account: AccountNumber) -> [UInt8] { Self.written(account, key: keys.activeKey) }
 
     private static func written(_ account: AccountNumber, key: HMACSHA256) -> [UInt8] {
@@ -107,9 +111,9 @@ package struct TokenMint: Sendable {
 
     private static let senderLabel = Array("postern stored sender 1\n".utf8)
 
-    /// Always the same for one sender and account, and different for another account: the address is stored once, and nothing
-    /// shows that two accounts get mail from the same sender.
-    /// - Parameter head: begins with the account as tokens write it.
+    /// Always the same for one sender and account, and different for another account. So the
+    /// address is stored once, and nothing shows that two accounts get mail from the same sender.
+    /// - Parameter head: begins with the account in the form that tokens have.
     private static func senderHash(_ canonical: [UInt8], account head: [UInt8], key: HMACSHA256) -> ArraySlice<UInt8> {
         Base32.encode(key.authenticationCode(for: senderLabel + head.prefix(accountDigits) + canonical)).prefix(storedMACDigits)
     }
@@ -127,7 +131,8 @@ package struct TokenMint: Sendable {
         return Base32.encode(key.authenticationCode(for: message)).prefix(digits)
     }
 
-    /// `local=domain`, where a local part can hold the address unchanged: ASCII dot-atoms, no letter whose case could matter.
+    /// `local=domain`, if a local part can contain the address unchanged: ASCII dot-atoms, no
+    /// letter whose case could matter.
     private static func readable(_ address: AddrSpec) -> [UInt8]? {
         var text = Array(address.localPart.utf8)
         let equals = text.count
@@ -157,8 +162,8 @@ package struct TokenMint: Sendable {
 
     // MARK: Reading
 
-    /// What directly follows the key id in the tokens of an account, whatever their address: letter and account, as each key
-    /// writes it.
+    /// The octets that follow the key id in every token of an account, for each key: letter and
+    /// account.
     func anchors(account: AccountNumber) -> [[UInt8]] {
         keys.ids.compactMap(keys.key).flatMap { key in
             let digits = Self.written(account, key: key)
@@ -166,8 +171,8 @@ package struct TokenMint: Sendable {
         }
     }
 
-    /// Whether the text after the last dot of a local part, in lower case, has the length and letters of a token. This test
-    /// computes no MAC, as it runs for every word before a relay domain.
+    /// Whether the text after the last dot of a local part, in lower case, has the length and
+    /// letters of a token. Runs for every word before a relay domain, so it computes no MAC.
     static func mayBeTail(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
         guard AddressToken.Purpose.lengths.contains(octets.count) else { return false }
         for octet in octets where !(octet >= 0x61 && octet <= 0x7A || octet >= 0x32 && octet <= 0x37) { return false }
@@ -231,7 +236,8 @@ package struct TokenMint: Sendable {
                 number: AccountPermutation(key: key, series: .verification).revealed(number), nonce: nonce, expiryDay: day))
     }
 
-    /// Whether the reply of this return path went to this address, as far as the return path shows (`RecipientWitnesses`).
+    /// Whether the reply of this return path went to this address, as far as the return path shows
+    /// it (`RecipientWitnesses`).
     func isRecipient(_ address: AddrSpec, of token: AddressToken) -> Bool {
         let text = Array(token.localPart.utf8)
         guard token.purpose == .reply, text.count == token.purpose.length, let key = keys.key(text[0]) else { return false }
@@ -241,7 +247,7 @@ package struct TokenMint: Sendable {
             head: Array(text[2..<witnesses]), key: key)
     }
 
-    /// Whether a stored address is the one that this token was made for.
+    /// Whether this token was made for this stored address.
     package func verifies(_ token: AddressToken, stored address: AddrSpec) -> Bool {
         let (text, purpose) = (Array(token.localPart.utf8), token.purpose)
         guard purpose.isStored, text.count == purpose.length, let key = keys.key(text[0]) else { return false }

@@ -1,4 +1,4 @@
-// How the local parts that Postern makes are written, by their purpose: what they hold, and their length.
+// The form of the local parts that Postern makes, by purpose: their content and their length.
 
 import Support
 
@@ -9,7 +9,8 @@ extension AddressToken.Purpose {
     /// Whether a keyed hash of account and sender is before the MAC.
     var hasSenderHash: Bool { self == .storedForward }
 
-    /// Whether the MAC covers the stored address, so that it cannot be checked before the address is found.
+    /// Whether the MAC covers the stored address. Such a MAC can be checked only after the address
+    /// is found.
     var isCheckedByAddress: Bool { self == .storedReverse }
 
     /// Octets between the letter and the MAC.
@@ -32,7 +33,8 @@ extension AddressToken.Purpose {
 }
 
 extension AddressToken {
-    /// The key of a stored token's address: the local part, or key id, letter, account and sender hash where it has one.
+    /// The key of a stored token's address: the local part, or key id, letter, account and sender
+    /// hash if it has one.
     /// - Parameter localPart: in lower case.
     static func storageKey(_ localPart: String) -> String {
         let text = localPart.utf8

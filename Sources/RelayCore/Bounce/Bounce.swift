@@ -1,12 +1,13 @@
-// Handles mail to a return path: reports are rebuilt, the user's automatic notes are relayed as replies, all else is refused.
+// Handles mail to a return path. Reports are rebuilt, the user's automatic notes are relayed as
+// replies, and all else is refused.
 
 import InternetMessage
 import MailCrypto
 
 enum Bounce {
     /// - Parameters:
-    ///   - token: a return path whose MAC is right and which has not expired.
-    ///   - paths: the recipients as RCPT gave them.
+    ///   - token: a return path with a correct MAC that has not expired.
+    ///   - paths: the recipients exactly as in RCPT.
     static func decide(
         engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
     ) throws(Refusal) -> RelayDecision {
@@ -17,7 +18,8 @@ enum Bounce {
         case .note, .receipt, .optOut:
             return try automatic(engine: engine, message: message, token: token, paths: paths)
         case .feedback where report.isComplaint:
-            // Feedback loops send with or without an envelope sender; in both cases, nothing of the report is relayed.
+            // Feedback loops send with or without an envelope sender. In both cases, no text of the
+            // report is relayed.
             let detail = try Complaint.record(token, engine: engine, day: message.day)
             return RelayDecision(.discard, reasons: [RelayReason(.returnPathDiscarded, detail)])
         case .feedback where isNullSender:
@@ -40,7 +42,8 @@ enum Bounce {
 
     // MARK: Automatic notes and receipts
 
-    /// A note is relayed as a reply if its author proves to be this account's user; others are not answered, to avoid loops.
+    /// A note is relayed as a reply if its author proves to be this account's user. Others get no
+    /// answer, to avoid loops.
     private static func automatic(
         engine: RelayEngine, message: IncomingMessage, token: AddressToken, paths: [String]
     ) throws(Refusal) -> RelayDecision {
@@ -87,7 +90,7 @@ enum Bounce {
         return decision
     }
 
-    /// Tells the sender or the user what became of the message.
+    /// Reports the result of the message to the sender or the user.
     private static func tell(
         _ report: DeliveryReport, account: RelayAccount, engine: RelayEngine, message: IncomingMessage, token: AddressToken,
         paths: [String]
@@ -97,7 +100,8 @@ enum Bounce {
         let outgoing: (message: OutgoingMessage, to: AddrSpec)
         switch token.purpose {
         case .reply:
-            // The sender of a report proves nothing, and so learns nothing about the account.
+            // The sender of a report proves nothing, so it must not learn anything about the
+            // account.
             guard account.isActive, account.isForwardingOn, let inbox = account.inbox, inbox.isVerified, !inbox.isSuspended else {
                 return discard(engine, message, token, .reportDropped, "the account accepts no mail")
             }
@@ -115,7 +119,7 @@ enum Bounce {
             return discard(engine, message, token, .reportDropped, "told already")
         }
         if token.purpose == .reply {
-            // The report reaches the user like a forward, and counts as one.
+            // The report reaches the user like a forward, and counts against the limit like one.
             let limit = engine.settings.limits.messagesPerDay
             guard
                 try Refusal.deferring(
@@ -130,15 +134,16 @@ enum Bounce {
             reasons: [RelayReason(.reportRelayed, decisive.map { "\($0.action.rawValue) \($0.status)" } ?? "not understood")])
     }
 
-    /// The recipient of the reply that a report names, by its address or its original address; nil for any other. A forwarding
-    /// address is often reported as the one that it forwards to.
+    /// The recipient of the reply that a report names, by its address or its original address; nil
+    /// for any other. A report often names the address to which the recipient forwards its mail.
     private static func recipient(of report: RecipientReport, token: AddressToken, engine: RelayEngine) -> AddrSpec? {
         [report.address, report.originalAddress].lazy.compactMap(AddrSpec.parseForwardPath).first {
             engine.tokens.isRecipient($0, of: token)
         }
     }
 
-    /// One report a day for each relayed message and outcome: anyone who knows a return path could send any number of reports.
+    /// Allows one report a day for each relayed message and outcome, as anyone who knows a return
+    /// path could send any number of reports.
     private static func isFirst(
         engine: RelayEngine, message: IncomingMessage, token: AddressToken, action: String
     ) throws(Refusal) -> Bool {
@@ -148,7 +153,7 @@ enum Bounce {
                 day: message.day))
     }
 
-    /// Recorded once for each relayed message, only for the account of the token.
+    /// Records one failure for each relayed message, and only for the account of the token.
     private static func recordFailure(
         engine: RelayEngine, message: IncomingMessage, token: AddressToken
     ) throws(Refusal) -> FailureRecord {

@@ -4,16 +4,17 @@ import InternetMessage
 import MailCrypto
 
 enum Complaint {
-    /// Whether mail to the operator may be a complaint, by its Content-Type alone: other mail to the operator is not examined.
+    /// Whether the Content-Type of mail to the operator announces a complaint. The rest of such
+    /// mail is not examined.
     static func isAnnounced(by header: HeaderSection) -> Bool {
         let type = ContentType.parse(header.first("Content-Type")?.unfoldedValue ?? "")
         return type.matches("multipart", "report") && type.parameters["report-type"]?.lowercased() == "feedback-report"
     }
 
     /// Records a complaint, once a day for each token.
-    /// - Parameter token: that of the message complained about: only the inbox's side knows it. A reply's token counts nothing,
-    ///   as the user wrote the reply.
-    /// - Returns: what became of it, for the log.
+    /// - Parameter token: of the message that the user complains about; only the inbox's side knows
+    ///   it. A reply's token counts nothing, as the user wrote the reply.
+    /// - Returns: the result, for the log.
     static func record(
         _ token: AddressToken, engine: RelayEngine, day: UInt64
     ) throws(Refusal) -> String {
@@ -23,8 +24,9 @@ enum Complaint {
         return isNew ? "complaint" : "complaint, known already"
     }
 
-    /// The token in a report: the message's return path, or the reverse address in From, as providers leave out different parts
-    /// of the message. A report without one could be about anyone's mail.
+    /// The token in a report: the message's return path, or the reverse address in From, as
+    /// providers leave out different parts of the message. A report without a token could be about
+    /// any mail.
     static func token(in report: DeliveryReport, engine: RelayEngine) -> AddressToken? {
         guard report.kind == .feedback else { return nil }
         for name in ["original-mail-from", "return-path", "from"] {

@@ -1,4 +1,5 @@
-// What a message to a return path says about the delivery of another message, as values.
+// The content of a message to a return path, which says how another message was delivered, as
+// values.
 
 /// An enhanced status code (RFC 3463): class, subject, detail.
 package struct EnhancedStatus: Sendable, Hashable, CustomStringConvertible {
@@ -16,11 +17,11 @@ package struct EnhancedStatus: Sendable, Hashable, CustomStringConvertible {
 
     package var description: String { "\(level).\(subject).\(detail)" }
 
-    /// `X.0.0`, which says nothing but the class.
+    /// `X.0.0`, which gives only the class.
     package var isVague: Bool { subject == 0 && detail == 0 }
 
-    /// Whether it says that the mailbox does not exist or is no longer in use: 5.1.x, 5.2.1 (docs/decisions/034). Not
-    /// 5.1.7 and 5.1.8, which are about the sender's address.
+    /// Whether it says that the mailbox does not exist or is no longer in use: 5.1.x or 5.2.1
+    /// (docs/decisions/034). Not 5.1.7 and 5.1.8, which are about the sender's address.
     package var saysNoMailbox: Bool {
         level == 5 && (subject == 1 && detail != 7 && detail != 8 || (subject == 2 && detail == 1))
     }
@@ -31,17 +32,20 @@ package enum DeliveryAction: String, Sendable, Hashable {
     case failed, delayed, delivered, relayed, expanded
 }
 
-/// What a report says of one recipient.
+/// The part of a report about one recipient.
 package struct RecipientReport: Sendable, Hashable {
-    /// As the report writes it; not to be believed and never shown to the team.
+    /// As written in the report. It is not trusted, and the team never sees it.
     package var address: String
-    /// The address that the sender wrote to, as the report writes it; empty where the report has none (RFC 3464 section 2.3.1).
+    /// The address that the sender wrote to, as written in the report; empty if the report has none
+    /// (RFC 3464 section 2.3.1).
     package var originalAddress = ""
     package var action: DeliveryAction
     package var status: EnhancedStatus
-    /// What the remote server said, as found; not yet redacted. Empty where the report does not quote it.
+    /// The remote server's reply, unchanged and not yet redacted. Empty if the report does not
+    /// quote it.
     package var diagnostic: String
-    /// The status, made precise by the words beside it: 5.1.1 where a server states 5.0.0 and says *no such user*.
+    /// The status, made precise by the text next to it: 5.1.1 if a server states 5.0.0 and says *no
+    /// such user*.
     package var understood: EnhancedStatus
 
     package init(
@@ -55,9 +59,9 @@ package struct RecipientReport: Sendable, Hashable {
     }
 }
 
-/// What a person would call the message.
+/// The kind of a message, in the reader's terms.
 package enum ReportClass: String, Sendable, Hashable, CaseIterable {
-    /// Not delivered, and trying again is of no use.
+    /// Not delivered, and another attempt will fail too.
     case hard
     /// Not delivered yet, or not delivered for a temporary reason.
     case soft
@@ -69,19 +73,20 @@ package enum ReportClass: String, Sendable, Hashable, CaseIterable {
     case none
 }
 
-/// A message at a return path, understood as far as it can be.
+/// A message to a return path, as far as Postern could understand it.
 package struct DeliveryReport: Sendable, Hashable {
     package enum Kind: Sendable, Hashable {
         /// About a delivery; at least one recipient.
         case delivery
-        /// Says that it is about a delivery, but not what became of it.
+        /// Says that it is about a delivery, but not with which result.
         case unclear
         /// An automatic note (RFC 3834).
         case note
         /// A disposition notification (RFC 8098).
         case receipt
         case feedback
-        /// A mail program's request to take its user off a list: feedback that the sender of the list must receive.
+        /// A mail program's request to remove its user from a list: feedback that the sender of the
+        /// list must receive.
         case optOut
         /// Not a report.
         case other
@@ -89,7 +94,7 @@ package struct DeliveryReport: Sendable, Hashable {
 
     package var kind: Kind
     package var recipients: [RecipientReport]
-    /// The header section of the message that the report is about; empty where it is not returned.
+    /// The header section of the message that the report is about; empty if it is not returned.
     package var original: [String: String]
 
     package init(kind: Kind, recipients: [RecipientReport] = [], original: [String: String] = [:]) {
@@ -118,15 +123,15 @@ package struct DeliveryReport: Sendable, Hashable {
             case .delayed: return .soft
             case .delivered, .relayed, .expanded: return .none
             case .failed:
-                // A full mailbox is emptied some day, whatever class the server chose.
+                // The user may empty a full mailbox later, so the server's class does not matter.
                 let isFull = decisive.understood.subject == 2 && decisive.understood.detail == 2
                 return decisive.status.level == 5 && !isFull ? .hard : .soft
             }
         }
     }
 
-    /// Whether its fields state a user's complaint (RFC 5965 section 7.3). Feedback loops also report that a message is not
-    /// spam, or which check of it failed.
+    /// Whether its fields state a user's complaint (RFC 5965 section 7.3). Feedback loops also
+    /// report that a message is not spam, or that it failed one of their checks.
     var isComplaint: Bool {
         kind == .feedback && ["abuse", "fraud"].contains(original["feedback-type"]?.lowercased() ?? "")
     }

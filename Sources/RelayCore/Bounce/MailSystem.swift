@@ -1,4 +1,4 @@
-// The senders of delivery reports: mail systems, by the local part under which they write.
+// The senders of delivery reports: mail systems, recognised by their local parts.
 
 import InternetMessage
 import MailAuth
@@ -8,7 +8,7 @@ enum MailSystem {
     private static let localParts = [
         "mailer-daemon", "postmaster", "mail-daemon", "maildaemon", "mailerdaemon", "mdaemon",
     ]
-    /// Exchange has a number behind it, in hexadecimal.
+    /// Exchange appends a hexadecimal number to it.
     private static let exchange = Array("microsoftexchange".utf8)
 
     /// Whether a mail system writes under this local part.
@@ -18,8 +18,8 @@ enum MailSystem {
         return localParts.contains { name.elementsEqual($0.utf8) }
     }
 
-    /// Whether the envelope sender is a mail system. A report has the null sender (RFC 3464 section 2); some systems put their
-    /// own address there.
+    /// Whether the envelope sender is a mail system. A report has the null sender (RFC 3464 section
+    /// 2), but some systems use their own address.
     static func isSender(_ client: SMTPClientIdentity) -> Bool {
         // `MAIL FROM:<MAILER-DAEMON>` has no domain.
         isNamed(AddrSpec(envelope: client.mailFrom)?.localPart ?? client.mailFrom)

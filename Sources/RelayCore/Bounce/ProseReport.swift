@@ -1,4 +1,5 @@
-// Reports written for people only: qmail, Exim, sendmail, Exchange, Domino, X.400 gateways, and what large providers send.
+// Reports for human readers only: qmail, Exim, sendmail, Exchange, Domino, X.400 gateways, and
+// large providers.
 
 import InternetMessage
 
@@ -64,14 +65,14 @@ enum ProseReport {
         "еще не доставлено", "will be retried", "not yet been delivered", "delivery incomplete",
     ]
 
-    /// Who sends reports.
+    /// The senders of reports.
     private static let reporters = [
         "mailer-daemon", "postmaster", "mail delivery", "maildaemon", "mail-daemon", "mailerdaemon", "administrator",
         "microsoft exchange", "bounce", "double-bounce",
         "system attendant", "delivery subsystem", "mdaemon", "mmdf", "virtual-daemon", "nobody@", "mailer", "mail system",
     ]
 
-    /// Nil where the message is not a report.
+    /// Nil if the message is not a report.
     static func read(header: HeaderSection, prose: String, isReport: Bool) -> DeliveryReport? {
         let subject = header.first("Subject")?.decodedValue.lowercased() ?? ""
         let from = header.first("From")?.decodedValue.lowercased() ?? ""
@@ -123,7 +124,7 @@ enum ProseReport {
         .contains { OctetSearch.find($0, in: subject) != nil }
     }
 
-    /// A complaint written for people, as feedback loops without RFC 5965 send it.
+    /// Whether it is a complaint for human readers, as feedback loops without RFC 5965 send it.
     static func isComplaint(header: HeaderSection, prose: String) -> Bool {
         let words = OctetSearch.lowercased(prose, limit: 4_000)
         let subject = Array((header.first("Subject")?.decodedValue.lowercased() ?? "").utf8)
@@ -160,7 +161,7 @@ enum ProseReport {
         return (text.joined(separator: "\n"), "")
     }
 
-    /// The line with the server's answer, and the two after it.
+    /// The line with the server's reply, and the two lines after it.
     private static func diagnostic(in text: String) -> String {
         let lines = text.split(whereSeparator: { $0 == "\n" || $0 == "\r\n" }).map { $0.drop { $0 == " " || $0 == "\t" } }
         let isQuote: (Substring) -> Bool = {
@@ -183,7 +184,7 @@ enum ProseReport {
         return ""
     }
 
-    /// The text that HTML shows, roughly.
+    /// The text that HTML shows, approximately.
     static func withoutTags(_ html: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         var isTag = false

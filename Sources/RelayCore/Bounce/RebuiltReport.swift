@@ -17,16 +17,18 @@ struct RebuiltReport {
         self.report = report
     }
 
-    /// For the envelope sender of a forward. It holds the status, our own words, and the parts of the original that the witness
-    /// confirms as the team's. It holds no text of the provider, which may echo what the team wrote, or name the inbox. Nothing
-    /// in it depends on the inbox, so that there is nothing to search for.
+    /// For the envelope sender of a forward. It contains the status, our own words, and those parts
+    /// of the original that the witness confirms as the team's. It contains no text of the
+    /// provider, which may repeat the team's text or name the inbox. Nothing in it depends on the
+    /// inbox, so it needs no leak search.
     func forTeam(_ sender: AddrSpec) -> OutgoingMessage {
         write(.team, to: sender, recipient: account.relayAddress, original: witnessed)
     }
 
-    /// For the user, whose reply did not arrive. A sender that knows the return path can send a report there, so none of its
-    /// text is relayed: only a status code, our own words, and the user's own message id, which no one else can make.
-    /// - Parameter recipient: one that the reply really went to; nil where the report names none of them.
+    /// For the user, whose reply did not arrive. A sender that knows the return path can send a
+    /// report there, so none of its text is relayed. It contains only a status code, our own words,
+    /// and the user's own message id, which no one else can make.
+    /// - Parameter recipient: a real recipient of the reply; nil if the report names none of them.
     func forUser(_ inbox: InboxAddress, recipient: AddrSpec?) throws(Refusal) -> OutgoingMessage {
         var named: AddrSpec?
         if let recipient { named = try reverse(recipient) }
@@ -36,7 +38,8 @@ struct RebuiltReport {
         return write(.user, to: inbox.revealed, recipient: named, original: own.map { [$0] } ?? [])
     }
 
-    /// The reverse address of a correspondent; nil where it must be stored and no longer is. A report never stores an address.
+    /// The reverse address of a correspondent; nil if it must be stored but the store no longer has
+    /// it. A report never stores an address.
     private func reverse(_ correspondent: AddrSpec) throws(Refusal) -> AddrSpec? {
         let minted = engine.tokens.reverse(account: account.number, correspondent: correspondent)
         if minted.addressToStore != nil {
@@ -53,7 +56,8 @@ struct RebuiltReport {
         _ reader: ReportWriter.Reader, to: AddrSpec, recipient: AddrSpec?, original: [HeaderField]
     ) -> OutgoingMessage {
         var told = report.decisive
-        // Made precise by the words beside it, which are not relayed, and of which addresses are no part.
+        // The report's own words make the status precise. They are not relayed, and addresses in
+        // them are ignored.
         if let understood = told?.understood { told?.status = understood }
         let writer = ReportWriter(
             reader: reader, relayDomain: account.relayAddress.domain, to: to, recipient: recipient, report: told,
@@ -66,7 +70,8 @@ struct RebuiltReport {
             header: HeaderSection(fields + [engine.mark.field(hops: hops + 1)]), body: [body[...]], bodyForSigning: [body[...]])
     }
 
-    /// Subject (without controls, at most 900 octets) and Message-ID of the original, each where the witness confirms it.
+    /// Subject (without controls, at most 900 octets) and Message-ID of the original, each only if
+    /// the witness confirms it.
     private var witnessed: [HeaderField] {
         let witness = report.original[OriginalWitness.fieldName.lowercased()]
         func isConfirmed(_ part: OriginalWitness.Part, _ value: String) -> Bool {
@@ -80,14 +85,14 @@ struct RebuiltReport {
         ].compactMap { $0 }
     }
 
-    /// The team's own id, where the forward wrote another for it.
+    /// The team's own id, if the forward replaced it by another.
     private func original(of value: String) -> HeaderField? {
         MessageIDs.ids(in: value.utf8).first
             .flatMap { engine.ids.original(of: $0, account: account.number, isRelayDomain: engine.settings.isRelayDomain) }
             .flatMap { Self.messageID("<" + String(decoding: $0, as: UTF8.self) + ">") }
     }
 
-    /// Octets of a subject that are shown.
+    /// Octets of a subject that the report shows.
     private static let shownSubject = 900
 
     private static func subject(_ subject: String) -> HeaderField? {

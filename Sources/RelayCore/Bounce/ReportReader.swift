@@ -1,9 +1,11 @@
-// Recognises mail to a return path: RFC 3464 reports, older dialects, receipts, notes and complaints.
+// Recognises mail to a return path: RFC 3464 reports, older formats, receipts, notes and
+// complaints.
 
 import InternetMessage
 
 enum ReportReader {
-    /// Octets of a part that are read as prose or fields; reports state the facts at their beginning.
+    /// Octets of a part that are read as prose or fields. Reports state the facts at their
+    /// beginning.
     private static let partLimit = 200_000
 
     static func read(header: HeaderSection, body: [UInt8]) -> DeliveryReport {
@@ -54,7 +56,7 @@ enum ReportReader {
         type.matches("message", "disposition-notification") || type.matches("message", "global-disposition-notification")
     }
 
-    /// Makes a vague status precise by the explanation beside it.
+    /// Makes a vague status precise by the explanation next to it.
     private static func refine(_ recipient: inout RecipientReport, prose: String) {
         guard recipient.status.isVague, recipient.action == .failed || recipient.action == .delayed, recipient.diagnostic.isEmpty
         else { return }
@@ -82,12 +84,12 @@ enum ReportReader {
             else { continue }
             let text = text(of: part, body: body)
             let plain = part.contentType.subtype == "html" ? ProseReport.withoutTags(text) : text
-            // To Swift CR LF is one character; prose is cut into lines at LF alone.
+            // In Swift, CR LF is one character. Prose is divided into lines at LF alone.
             if plain.contains(where: { !$0.isFoldingWhiteSpace }) {
                 return String(decoding: plain.filter { $0 != 0x0D }, as: UTF8.self)
             }
         }
-        // The parts cannot be distinguished: everything is prose.
+        // The parts cannot be told apart, so all text is prose.
         guard let root = parts.first, root.contentType.matches("multipart") else { return "" }
         return String(decoding: body.prefix(partLimit).filter { $0 != 0x0D }, as: UTF8.self)
     }

@@ -1,9 +1,10 @@
-// Builds the outgoing report (RFC 3464): text for people, fields for programs, Subject and Message-ID of the original.
+// Builds the outgoing report (RFC 3464): text for people, fields for programs, Subject and
+// Message-ID of the original.
 
 import InternetMessage
 
 struct ReportWriter {
-    /// Who reads the report.
+    /// The reader of the report.
     enum Reader {
         /// The team's server: the recipient is the relay address.
         case team
@@ -14,14 +15,14 @@ struct ReportWriter {
     let reader: Reader
     let relayDomain: String
     let to: AddrSpec
-    /// The recipient as the reader knows it; nil where the report did not say which one it was.
+    /// The recipient as the reader knows it; nil if the report did not name the recipient.
     let recipient: AddrSpec?
-    /// Nil where the report could not be understood.
+    /// Nil if the report could not be understood.
     let report: RecipientReport?
     /// Subject and Message-ID of the original, each safe to show.
     let original: [HeaderField]
     let date: String
-    /// Random: for Message-ID and boundary.
+    /// Random; used in Message-ID and boundary.
     let id: String
 
     /// The fields of the report without the mark, and its body.
@@ -65,7 +66,7 @@ struct ReportWriter {
         return isDelayed ? "Delayed: your message has not been delivered yet" : "Undelivered: your message could not be delivered"
     }
 
-    /// RFC 3464 requires a recipient; a report that names none gets one at the relay domain.
+    /// RFC 3464 requires a recipient. A report that names none gets one at the relay domain.
     private var recipientText: String { (recipient ?? AddrSpec(localPart: "unknown", domain: relayDomain)).wireForm }
 
     private var explanation: String {
@@ -77,15 +78,15 @@ struct ReportWriter {
                     ? "Your message to \(whom) has not been delivered yet." : "Your message to \(whom) could not be delivered.")
             lines.append(
                 isDelayed
-                    ? "The server that takes mail for this address goes on trying; there is nothing you need to do."
+                    ? "The mail server of this address will try again; you need do nothing."
                     : report.status.level == 4
-                        ? "The server that takes mail for this address gave up for a reason that may pass: you may send it again."
-                        : "Sending it again as it is will not help.")
+                        ? "The mail server of this address stopped trying. The reason may be temporary: you may send it again."
+                        : "Sending it again unchanged will not help.")
             lines.append("")
             lines.append("Status: \(report.status)" + (Self.meaning(report.status).map { " (\($0))" } ?? ""))
         } else {
             lines.append("A mail server sent a report about your message to \(whom).")
-            lines.append("It is not written in a form that can be understood, so it is not known whether")
+            lines.append("The report is in an unknown form, so it is not known whether")
             lines.append("the message was delivered.")
         }
         return lines.map(Self.wrapped).joined(separator: "\r\n") + "\r\n"
@@ -109,7 +110,7 @@ struct ReportWriter {
         case (2, 1): "the mailbox is not in use"
         case (2, 2): "the mailbox is full"
         case (2, 3), (3, 4): "the message is too large"
-        case (4, 6), (4, 8): "the message went in circles"
+        case (4, 6), (4, 8): "the message was in a mail loop"
         case (4, _): "the server could not be reached in time"
         case (7, _): "the server did not accept the message"
         default: nil

@@ -1,7 +1,7 @@
-// Finds status codes in servers' texts, and turns their words into codes.
+// Finds status codes in servers' texts, and converts their words to codes.
 
 enum StatusCodes {
-    /// The status of a recipient: what the report states, made precise by what the remote server said.
+    /// The status of a recipient: the code in the report, made precise by the remote server's text.
     static func status(stated: EnhancedStatus?, action: DeliveryAction, diagnostic: String) -> EnhancedStatus {
         if let stated, !stated.isVague { return stated }
         let level = stated?.level ?? level(of: action, diagnostic)
@@ -9,13 +9,13 @@ enum StatusCodes {
         return stated ?? enhanced(in: diagnostic) ?? EnhancedStatus(level, 0, 0) ?? .unknown
     }
 
-    /// The status that the words beside it mean: a vague one made precise, and 5.7.1 where a server says that a mailbox is not
-    /// there and means that it refuses the sender.
+    /// The status that the text next to it means. A vague status is made precise. The result is
+    /// 5.7.1 if a server says that the mailbox does not exist but means that it refuses the sender.
     static func understood(_ status: EnhancedStatus, diagnostic: String) -> EnhancedStatus {
         if status.level == 5, StatusPhrases.refuseSender(in: diagnostic), status.saysNoMailbox || status.isVague {
             return EnhancedStatus(5, 7, 1) ?? status
         }
-        // Exchange Online, for a recipient that its directory does not have.
+        // Exchange Online uses this for a recipient that is not in its directory.
         if status.level == 5, status.subject == 4, status.detail == 1, StatusPhrases.status(in: diagnostic)?.saysNoMailbox == true
         {
             return EnhancedStatus(5, 1, 1) ?? status
@@ -78,7 +78,8 @@ enum StatusCodes {
         return nil
     }
 
-    /// What RFC 5321 reply codes mean where no enhanced code is next to them (RFC 5248 in spirit).
+    /// The meaning of RFC 5321 reply codes that have no enhanced code next to them (similar to RFC
+    /// 5248).
     static func status(ofReply code: Int) -> EnhancedStatus? {
         let level = code / 100
         switch code % 100 {
@@ -104,7 +105,7 @@ enum StatusCodes {
 }
 
 extension EnhancedStatus {
-    /// 5.0.0: failed, and that is all that is known.
+    /// 5.0.0: failed, with no known reason.
     static let unknown = EnhancedStatus(failed: ())
 
     private init(failed: Void) {

@@ -3,11 +3,11 @@
 import InternetMessage
 
 enum StatusFields {
-    /// Recipients read from one report; a report of this relay's mail has one.
+    /// Maximum recipients read from one report; a report about this relay's mail has one.
     private static let maximumRecipients = 50
 
-    /// The recipients of a delivery-status body. Groups are recognized by their fields, as many programs lose or multiply the
-    /// empty lines.
+    /// The recipients of a delivery-status body. Groups are recognised by their fields, as many
+    /// programs omit or repeat the empty lines.
     static func recipients(in body: [UInt8]) -> [RecipientReport] {
         var recipients: [RecipientReport] = []
         var group: [String: String] = [:]
@@ -29,7 +29,7 @@ enum StatusFields {
         return recipients
     }
 
-    /// Unfolded fields; an empty name stands for an empty line.
+    /// Unfolded fields. An empty name represents an empty line.
     static func fields(in body: [UInt8]) -> [(String, String)] {
         var fields: [(String, String)] = []
         for line in body.split(separator: 0x0A, omittingEmptySubsequences: false) {
@@ -50,7 +50,7 @@ enum StatusFields {
 
     private static func recipient(_ group: [String: String]) -> RecipientReport? {
         guard let named = group["final-recipient"] ?? group["original-recipient"] ?? group["x-actual-recipient"] else {
-            // Some servers give one group for all.
+            // Some servers send one group for all recipients.
             guard group["action"] != nil, group["status"] != nil else { return nil }
             return make(address: "", group)
         }

@@ -1,7 +1,8 @@
-// Phrases in which servers say what went wrong, from the manuals and practice of the programs named in the tests.
+// Phrases with which servers explain a failure, from the manuals and practice of the programs named
+// in the tests.
 
 enum StatusPhrases {
-    /// Phrases in lower case; the first one found counts, so more specific ones come first.
+    /// Phrases in lower case. The first match counts, so more specific phrases come first.
     private static let table: [(status: EnhancedStatus, phrases: [String])] = [
         (
             status(5, 2, 1),
@@ -134,8 +135,8 @@ enum StatusPhrases {
         ),
     ]
 
-    /// Phrases in which servers refuse who sends, how much, or what, whichever code is beside them: many say 5.1.1 to a host
-    /// that they have blocked.
+    /// Phrases with which servers refuse a sender, a rate or a message, regardless of the code next
+    /// to them. Many servers reply 5.1.1 to a host that they have blocked.
     private static let refusals = [
         "aup#", "spam", "unsolicited", "junk mail", "phishing", "malware", "virus", "blocked", "blacklist", "black list",
         "blocklist", "block list", "blocking list", "banned", "dnsbl", "listed at", "listed by", "listed in", "reputation",
@@ -150,13 +151,15 @@ enum StatusPhrases {
         "relay access denied", "relaying not", "relay not permitted",
     ]
 
-    /// Whether a server's words refuse the sender's host, its rate, its reputation, or the message, and not the recipient.
+    /// Whether a server's text refuses the sender's host, its rate, its reputation, or the message,
+    /// but not the recipient.
     static func refuseSender(in text: String) -> Bool {
         let text = words(of: text)
         return refusals.contains { OctetSearch.find($0, in: text) != nil }
     }
 
-    /// The text in lower case and without addresses: no word may be found in the inbox itself.
+    /// The text in lower case and without addresses, so that no phrase is found in the inbox
+    /// itself.
     private static func words(of text: String) -> [UInt8] {
         var text = OctetSearch.lowercased(text, limit: 8_000)
         func isOfAddress(_ octet: UInt8) -> Bool {
@@ -166,7 +169,7 @@ enum StatusPhrases {
         for mark in text.indices where text[mark] == UInt8(ascii: "@") {
             var (start, end) = (mark, mark + 1)
             while start > 0, isOfAddress(text[start - 1]) || text[start - 1] == UInt8(ascii: ".") { start -= 1 }
-            // A dot belongs to it where more of it follows: "jane@home.example...user unknown".
+            // A dot is part of it if more of it follows: "jane@home.example...user unknown".
             while end < text.count,
                 isOfAddress(text[end])
                     || text[end] == UInt8(ascii: ".") && end + 1 < text.count && isOfAddress(text[end + 1])
@@ -187,7 +190,7 @@ enum StatusPhrases {
     }
 }
 
-/// Plain search for words in octets.
+/// Simple search for words in octets.
 enum OctetSearch {
     /// The text's UTF-8 with A–Z in lower case and runs of white space as one space, at most `limit` octets.
     static func lowercased(_ text: String, limit: Int) -> [UInt8] {

@@ -1,16 +1,18 @@
-// How a copy is recognized as ours: Postfix's smtpd for copies lets every user of this machine state which client mail comes
-// from, and SPF is judged for that client. So a process that hands over a copy gives its session a login that only the keys can
-// produce.
+// Recognises Postern's own copies. Postfix's smtpd for copies lets every user of this machine state
+// which client the mail comes from, and SPF is then checked for that client. So the process that
+// hands over a copy logs in to its session with a login that only the keys can produce.
 
 import InternetMessage
 import Support
 
-/// Makes and reads logins for sessions that hand over copies: `copies.<end>.<nonce>.<key id><MAC>`. Postfix logs them, so each
-/// is valid for one session (`UsedCopyLogins` in RelayMilter); if the process that saw it is gone, for minutes only.
+/// Makes and reads logins for sessions that hand over copies: `copies.<end>.<nonce>.<key id><MAC>`.
+/// Postfix logs them, so each is valid for one session (`UsedCopyLogins` in RelayMilter). If the
+/// process that saw the login has ended, the login is still valid for a few minutes.
 package struct CopyLogin {
-    /// Seconds for which a login is valid: a session takes copies for four minutes, and each copy in less than that.
+    /// Seconds for which a login is valid. A session sends copies for four minutes, and each copy
+    /// takes less than that.
     package static let lifetime: Int64 = 600
-    /// Octets that distinguish two sessions for one client within a second.
+    /// Octets that distinguish two sessions for one client within the same second.
     private static let nonceOctets = 10
     /// 130 bits.
     private static let macDigits = 26
@@ -18,7 +20,7 @@ package struct CopyLogin {
     let keys: TokenKeys
 
     /// - Parameters:
-    ///   - address: of the client that the session stands for; nil where it has none.
+    ///   - address: of the client whose mail the session hands over; nil if it has none.
     ///   - randomness: returns the requested number of octets.
     ///   - now: seconds since 1970.
     func make(for address: String?, randomness: (Int) -> [UInt8], now: Int64) -> String {
@@ -40,7 +42,7 @@ package struct CopyLogin {
 }
 
 extension CopyLogin {
-    /// For a command that hands a message over beside the running relay.
+    /// For a command that hands over a message while the relay runs.
     /// - Parameter randomness: this many octets that no one can guess.
     package static func make(
         keys: TokenKeys, for address: String?, randomness: (Int) -> [UInt8], now: Int64
@@ -50,12 +52,13 @@ extension CopyLogin {
 }
 
 extension RelayEngine {
-    /// The login of a session that hands copies over for a client, by its address.
+    /// The login of a session that hands over copies for a client, by the client's address.
     package func copyLogin(for address: String?, now: Int64) -> String {
         CopyLogin(keys: keys).make(for: address, randomness: randomness, now: now)
     }
 
-    /// Whether a session at the smtpd for copies is ours, by its login and the address of the client that it stands for.
+    /// Whether a session at the smtpd for copies is ours, by its login and the address of its
+    /// client.
     package func isCopyLogin(_ login: String, for address: String?, now: Int64) -> Bool {
         CopyLogin(keys: keys).isOurs(login, for: address, now: now)
     }

@@ -1,5 +1,6 @@
-// Fan-out: a message to several users arrives in one transaction, but each user needs a separate message. The first user's
-// message is relayed in place; the others get a copy of the original, which comes back to the relay in a separate transaction.
+// Fan-out: a message to several users arrives in one transaction, but each user needs a separate
+// message. The first user's message is relayed in place. Each other user gets a copy of the
+// original, which returns to the relay in its own transaction.
 
 import InternetMessage
 import MailCrypto
@@ -9,9 +10,10 @@ import Synchronization
 package struct FanOutCopy: Sendable, Hashable {
     /// The account of its recipients.
     package let account: AccountNumber
-    /// The recipients, exactly as RCPT gave them. All of one account.
+    /// The recipients exactly as in RCPT. All belong to one account.
     package let paths: [String]
-    /// Those of its recipients: they show that each has the message, if the sender repeats it.
+    /// The marks of its recipients. If the sender repeats the message, they show that each
+    /// recipient has it.
     let marks: [[UInt8]]
 }
 
@@ -23,8 +25,9 @@ package struct FanOutOriginal {
     package let body: [UInt8]
 }
 
-/// What stays the same when a sender repeats a message, to several recipients or to one: the envelope sender, the fields that
-/// the author wrote, and the body. Trace fields, signatures and the marks of filters are made again at each attempt.
+/// The parts that stay the same when a sender repeats a message, to several recipients or to one:
+/// the envelope sender, the author's fields, and the body. Trace fields, signatures and the marks
+/// of filters change with each attempt.
 final class RepetitionDigest {
     private static let names: FieldNameSet = [
         "message-id", "date", "from", "to", "cc", "subject", "resent-message-id", "resent-date", "resent-from", "resent-to",
@@ -32,7 +35,8 @@ final class RepetitionDigest {
     ]
 
     private let fields: [HeaderField]
-    /// Whether Postfix may have added the Date: it writes it last, with the zone's name behind it.
+    /// Whether Postfix may have added the Date: it writes Date last, followed by the name of the
+    /// zone.
     private let mayDateBeAdded: Bool
     private let body = SHA256()
     private let sender: [UInt8]
@@ -47,8 +51,9 @@ final class RepetitionDigest {
 
     func update(body chunk: UnsafeRawBufferPointer) { body.update(chunk) }
 
-    /// Ends it. Called once.
-    /// - Parameter queueID: Postfix's name of this attempt, which is in a Message-ID that Postfix adds; empty if unknown.
+    /// Ends the digest. Call it once.
+    /// - Parameter queueID: Postfix's name of this attempt, which is in a Message-ID that Postfix
+    ///   adds; empty if unknown.
     func marks(keys: TokenKeys, queueID: String) -> FanOutMarks {
         let added = Array(".\(queueID)@".utf8)
         let own = fields.filter { field in
@@ -66,26 +71,27 @@ final class RepetitionDigest {
     }
 }
 
-/// Recognises the recipients that have a message already.
+/// Recognises the recipients that already have a message.
 struct FanOutMarks {
     let keys: TokenKeys
     fileprivate let dated: [UInt8]
     fileprivate let undated: [UInt8]
     fileprivate let mayDateBeAdded: Bool
-    /// Whether the sender gave the message an identifier. One without it may be another message with the same words: its marks
-    /// count until it is accepted.
+    /// Whether the sender gave the message an identifier. A message without one may be another
+    /// message with the same words, so its marks count only until it is accepted.
     let isIdentified: Bool
 
     /// The marks under which a copy for a recipient is recorded.
-    /// - Parameter path: as RCPT gave it.
+    /// - Parameter path: exactly as in RCPT.
     func recorded(_ path: String) -> [[UInt8]] { [mark(dated, path, keys.activeKey), mark(undated, path, keys.activeKey)] }
 
-    /// The marks of which one shows that a recipient has the message, under the active key first.
+    /// The marks of a recipient, under the active key first. Any one of them shows that the
+    /// recipient has the message.
     func known(_ path: String) -> [[UInt8]] {
         ([keys.activeKey] + keys.ids.compactMap(keys.key)).flatMap { marks(path, $0) }
     }
 
-    /// Those under the active key.
+    /// The marks under the active key.
     func current(_ path: String) -> [[UInt8]] { marks(path, keys.activeKey) }
 
     private func marks(_ path: String, _ key: HMACSHA256) -> [[UInt8]] {
@@ -97,11 +103,12 @@ struct FanOutMarks {
     }
 }
 
-/// Copies that were handed over although the store could not record it, as on a full disk. Holds their marks, for the life of
-/// the process.
+/// Copies that were handed over but that the store could not record, as on a full disk. Keeps their
+/// marks until the process ends.
 package final class HandedOverCopies: Sendable {
-    /// At this number all marks are forgotten; a message of those may then be delivered twice. Each mark needs a store failure
-    /// of its own, as no further copy of a message is made after one that cannot be recorded.
+    /// At this number all marks are dropped, and a message with such a mark may be delivered twice.
+    /// Each mark requires a separate store failure, as no more copies of a message are made after
+    /// one that cannot be recorded.
     private static let capacity = 20_000
 
     private let marks = Mutex<Set<[UInt8]>>([])
@@ -118,12 +125,13 @@ package final class HandedOverCopies: Sendable {
     func contains(_ mark: [UInt8]) -> Bool { marks.withLock { $0.contains(mark) } }
 }
 
-/// Messages that transactions of this process have now, by recipient: a sender that gave up waiting sends the message again
-/// before the first transaction ends.
+/// The messages that are now in transactions of this process, by recipient. A sender that times out
+/// sends the message again before the first transaction ends.
 package final class MessagesUnderWay: Sendable {
     private let marks = Mutex<Set<[UInt8]>>([])
 
-    /// Takes all of these marks; false, and none, if another transaction has one of them.
+    /// Takes all of these marks. If another transaction has one of them, takes none and returns
+    /// false.
     func begin(_ all: [[UInt8]]) -> Bool {
         marks.withLock { marks in
             guard marks.isDisjoint(with: all) else { return false }

@@ -1,25 +1,27 @@
-// Recipients that get a transaction of their own for a while, in memory: a sender that repeats a message then learns which of
-// them was refused.
+// Recipients that get their own transactions for a while, kept in memory. When the sender repeats
+// the message, it learns which recipient was refused.
 
 import MailAuth
 import Synchronization
 
-/// What becomes of a message that one recipient refused: the answer to the whole message cannot name that recipient, and the
-/// sender repeats the message.
+/// Handles a message that one recipient refused. The answer to the whole message cannot name that
+/// recipient, and the sender repeats the message.
 ///
-/// The state of an account is revealed only to a proved sender, at the end of data, and is read again each time. Where SPF proved
-/// the envelope, the same client and envelope sender get a transaction of its own for that recipient alone, and one for all
-/// others. Every other sender gets one for each account. In each of them, a recipient of another kind or account gets `452`.
+/// Only a proved sender learns the state of an account, at the end of data, and the state is read
+/// again each time. If SPF proved the envelope, the same client and envelope sender get one
+/// transaction for that recipient alone, and one for all others. Every other sender gets one for
+/// each account. In each of them, a recipient of another kind or account gets `452`.
 ///
-/// Kept in memory, as keyed hashes: losing it costs one more repetition, but no mail.
+/// Kept in memory, as keyed hashes. If they are lost, the sender repeats the message one more time,
+/// but no mail is lost.
 package final class RefusedRecipients: Sendable {
-    /// At this number, the oldest half is forgotten.
+    /// At this number, the oldest half is removed.
     private static let capacity = 20_000
-    /// Seconds. Longer than senders wait before they repeat: Postfix waits 4,000 at most.
+    /// Seconds. Longer than senders wait before they repeat; Postfix waits at most 4,000.
     private static let lifetime: Int64 = 7_200
 
     private let keys: TokenKeys
-    /// Until when each is kept.
+    /// The time until which each entry is kept.
     private let state = Mutex<[[UInt8]: Int64]>([:])
 
     init(keys: TokenKeys) { self.keys = keys }
@@ -30,16 +32,17 @@ package final class RefusedRecipients: Sendable {
     /// Records that recipients of several accounts get separate transactions for a while.
     func separate(_ client: SMTPClientIdentity, now: Int64) { note(key(nil, client), now) }
 
-    /// Records that these recipients get separate transactions for a while where this sender names them, from any client: a
-    /// large sender repeats a message from another address each time. Only for what depends on no account's state, as the
-    /// sender is not proved.
+    /// Records that these recipients get separate transactions for a while from this sender and any
+    /// client. A large sender uses another address for each attempt. Only for refusals that do not
+    /// depend on the state of an account, as the sender is not proved.
     func separate(_ paths: [String], from client: SMTPClientIdentity, now: Int64) {
         for path in paths { note(senderKey(path, client), now) }
     }
 
-    /// Whether one of these recipients is to have its own transaction, apart from others of another kind or account.
+    /// Whether one of these recipients must have its own transaction, without recipients of another
+    /// kind or account.
     func isAnySeparate(_ paths: [String], for client: SMTPClientIdentity, now: Int64) -> Bool {
-        // Nearly always there are no entries, and nothing must be hashed.
+        // There are rarely any entries, and without entries nothing must be hashed.
         guard state.withLock({ !$0.isEmpty }) else { return false }
         return isFound(key(nil, client), now)
             || paths.contains { isFound(key($0, client), now) || isFound(senderKey($0, client), now) }
@@ -77,7 +80,8 @@ package final class RefusedRecipients: Sendable {
 }
 
 enum RecipientPath {
-    /// A path without its source route, which servers take and do not use (RFC 5321 section 4.1.1.3), as Postfix keeps it.
+    /// A path without its source route, which servers accept and ignore (RFC 5321 section 4.1.1.3),
+    /// as Postfix keeps it.
     static func withoutRoute(_ path: String) -> String {
         let octets = Array(path.utf8)
         guard octets.starts(with: "<@".utf8) else { return path }
@@ -93,18 +97,20 @@ enum RecipientPath {
         return path
     }
 
-    /// A path as RCPT gave it, in a form that is the same for every spelling of a relay's address: its letters have no case.
+    /// A path of RCPT in a form that is the same for every spelling of a relay address: its letters
+    /// have no case.
     static func comparable(_ path: String) -> [UInt8] { path.utf8.map(\.asciiLowercased) }
 }
 
 extension Refusal {
-    /// Whether it is about one recipient and not about the message: other recipients may still get the message.
+    /// Whether it is about one recipient and not about the message. Other recipients may still get
+    /// the message.
     var isOfRecipient: Bool { SMTPReply.isOfRecipient(reply.code, reply.enhanced) }
 }
 
 extension SMTPReply {
-    /// The states of an account that a proved sender learns: unknown to this team, retired, off, unconfirmed or suspended, over
-    /// its limit.
+    /// Whether it states an account's condition, which only a proved sender learns: unknown to this
+    /// team, retired, off, unconfirmed or suspended, over its limit.
     package static func isOfRecipient(_ code: Int, _ enhanced: String) -> Bool {
         code / 100 == 5
             ? ["5.1.1", "5.1.6", "5.2.1"].contains(enhanced) : code / 100 == 4 && ["4.2.1", "4.7.1"].contains(enhanced)

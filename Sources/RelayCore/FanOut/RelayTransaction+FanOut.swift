@@ -1,7 +1,9 @@
-// A transaction whose message also goes out as copies: which copies must still be handed over, and what becomes of each.
+// A transaction with a message that also leaves as copies. Decides which copies must still be
+// handed over, and handles the result of each.
 
 extension RelayTransaction {
-    /// How long a handed-over copy is remembered: as long as senders repeat a message (RFC 5321 section 4.5.4.1).
+    /// How long a handed-over copy is recorded: as long as senders repeat a message (RFC 5321
+    /// section 4.5.4.1).
     private static var handedOverSeconds: Int64 { 5 * 86_400 }
 
     /// The message as received, while its body is held; copies are made from it.
@@ -9,15 +11,16 @@ extension RelayTransaction {
         held.map { FanOutOriginal(sender: client.mailFrom, header: header, body: $0.bytes) }
     }
 
-    /// Decides what is relayed in place, for the first account, and which copies are made for the others. Asks in every
-    /// transaction, also in one for a single recipient, who has the message already: some senders repeat it for all recipients,
-    /// some for one after the other.
+    /// Decides what is relayed in place, for the first account, and which copies are made for the
+    /// others. Every transaction, also one for a single recipient, checks who already has the
+    /// message: some senders repeat it for all recipients, some for one after the other.
     func finish(
         of number: AccountNumber, queueID: String, _ turn: @escaping () -> (any RewritingTurn)?
     ) -> RelayDecision {
         guard let marks = repetition?.marks(keys: engine.keys, queueID: queueID) else { return decide(turn) }
         let all = recipients.all
-        // From here to its end this transaction alone has the message for these recipients: what it learns of them stays true.
+        // From here to its end, only this transaction has the message for these recipients, so its
+        // look-ups stay correct.
         guard isCopy || take(all.flatMap { $0.paths.flatMap(marks.current) }) else {
             return .refuse(.fanOutFailed("another transaction has the same message"))
         }
@@ -38,7 +41,8 @@ extension RelayTransaction {
                     } ?? []
                 }
             }
-            // When the message came before, this account may not have been the first, and may have its copy already.
+            // In an earlier attempt, this account may not have been the first, and may already have
+            // its copy.
             guard !paths.isEmpty else {
                 return RelayDecision(
                     .discard, reasons: [RelayReason(.handedOver, "a copy was handed over before")], copies: copies)
@@ -59,8 +63,8 @@ extension RelayTransaction {
         }
     }
 
-    /// Leaves the recipients out that have the message already.
-    /// - Parameter index: of one of the messages that this transaction is for.
+    /// Removes the recipients that already have the message.
+    /// - Parameter index: of one of the messages in this transaction.
     /// - Returns: those recipients.
     private func leaveOut(of index: Int, _ marks: FanOutMarks) throws(DirectoryFailure) -> [String] {
         let (scope, paths) = recipients.all[index]
@@ -91,9 +95,10 @@ extension RelayTransaction {
         return false
     }
 
-    /// Called before the message is accepted: of a message without an identifier of its own nothing is remembered from then on,
-    /// as the next one with the same words is another one.
-    /// - Throws: where that cannot be recorded. Then it must be deferred: its copies are still known.
+    /// Call it before the message is accepted. It deletes the marks of a message without an
+    /// identifier of its own, as the next message with the same words is another message.
+    /// - Throws: if the deletion cannot be recorded. The message must then be deferred; its copies
+    ///   stay recorded.
     package func forgetPassing() throws(Refusal) {
         for (account, marks) in passing {
             try Refusal.deferring(engine.directory.forgetHandedOver(marks, account: account))
@@ -108,33 +113,38 @@ extension RelayTransaction {
         return true
     }
 
-    /// Lets others have the message: called at the end of the transaction, accepted or not.
+    /// Releases the message for other transactions. Call it at the end of the transaction, accepted
+    /// or not.
     package func end() {
         guard !underWay.isEmpty else { return }
         engine.messagesUnderWay.end(underWay)
         underWay = []
     }
 
-    /// Called before the first copy is handed over.
-    /// - Throws: where they could not be recorded. Then none may be handed over, as a repetition would deliver them again.
+    /// Call it before the first copy is handed over.
+    /// - Throws: if the copies could not be recorded. Then none may be handed over, as a repetition
+    ///   would deliver them again.
     package func beginHandOver(_ copies: [FanOutCopy]) throws(Refusal) {
         try Refusal.deferring(
             engine.directory.beginHandOver(
                 copies.flatMap { copy in copy.marks.map { ($0, copy.account) } }, until: now + Self.handedOverSeconds))
     }
 
-    /// Records that Postfix has taken a copy: a repetition of the message does not make another one.
-    /// - Throws: where the store cannot record it. This process still remembers it; no further copy may be handed over.
+    /// Records that Postfix accepted a copy, so that a repetition of the message does not make
+    /// another.
+    /// - Throws: if the store cannot record it. This process keeps the record in memory; no more
+    ///   copies may be handed over.
     package func handedOver(_ copy: FanOutCopy) throws(Refusal) {
         do {
             try engine.directory.rememberHandedOver(copy.marks, account: copy.account, until: now + Self.handedOverSeconds)
         } catch {
             for mark in copy.marks { engine.handedOver.insert(mark) }
-            throw .storeTrouble("a copy that was handed over cannot be noted: \(error.detail)")
+            throw .storeTrouble("a copy that was handed over cannot be recorded: \(error.detail)")
         }
     }
 
-    /// A copy was refused. Where its recipients are the cause, a sender that tries again learns which (`RefusedRecipients`).
+    /// Handles a refused copy. If its recipients are the cause, a sender that tries again learns
+    /// which (`RefusedRecipients`).
     /// - Returns: the answer to the whole message.
     package func refused(_ copy: FanOutCopy, _ reply: SMTPReply) -> Refusal {
         guard SMTPReply.isOfRecipient(reply.code, reply.enhanced) || reply.code / 100 == 5 else {
@@ -151,6 +161,6 @@ extension RelayTransaction {
         for path in paths { engine.refusedRecipients.separate(path, for: client, now: now) }
     }
 
-    /// Whether the envelope alone proves the author, as SPF does.
+    /// Whether the envelope alone proves the author, by SPF.
     private var isEnvelopeProof: Bool { forward?.isEnvelopeProof ?? isReplyEnvelopeProof }
 }

@@ -1,15 +1,15 @@
-// Whether the evidence proves that a message comes from a registered source.
+// Decides whether the evidence proves that a message comes from a registered source.
 
 import InternetMessage
 import MailAuth
 
-/// What proves, or fails to prove, the author of a message.
+/// The evidence that proves the author of a message.
 package enum SenderProof: Sendable, Hashable {
     /// A valid signature of this domain.
     case dkim(domain: String)
     /// SPF pass for this envelope or HELO domain.
     case spf(domain: String)
-    /// A trusted upstream filter's DMARC pass, or one by relaxed alignment.
+    /// A DMARC pass of a trusted upstream filter, or one by relaxed alignment.
     case dmarc(domain: String)
 
     /// Lower case.
@@ -29,9 +29,10 @@ package enum SenderProof: Sendable, Hashable {
 }
 
 package enum ForwardProof {
-    /// Proved by DKIM or SPF of a domain of the source, unless the DMARC policy of the author's domain refuses the message. A
-    /// paired envelope domain does not override that policy: pairing states whose servers may send; it does not cancel what the
-    /// domain owner's record asks of everyone.
+    /// Proved by DKIM or SPF of a domain of the source, unless the DMARC policy of the author's
+    /// domain refuses the message. A paired envelope domain does not override that policy. Pairing
+    /// states which servers may send; it does not cancel what the domain owner's record asks of
+    /// every receiver.
     /// - Parameter sources: the sources that cover the author; at least one.
     package static func prove(
         author: AddrSpec, sources: [RegisteredSource], evidence: AuthenticationEvidence
@@ -41,7 +42,7 @@ package enum ForwardProof {
         return proof
     }
 
-    /// `quarantine` is refused like `reject`: the relay has no place to hold mail.
+    /// `quarantine` is refused like `reject`, as the relay cannot quarantine mail.
     private static func heed(_ dmarc: DMARCFinding, proof: SenderProof, author: AddrSpec) throws(Refusal) {
         let isUnknown: Bool
         switch dmarc.result {
@@ -79,7 +80,7 @@ package enum ForwardProof {
         let signatures = evidence.dkim.filter { aligned($0.domain) }
         let envelopes = evidence.spf.filter(alignedEnvelope)
 
-        // A signature over a part of the body could prove nothing even with its key.
+        // A signature over only a part of the body could prove nothing, even with its key.
         if let signature = signatures.first(where: { $0.result == .temperror && $0.coversWholeBody }) {
             throw .authenticationTrouble("the key \(signature.selector)._domainkey.\(signature.domain): \(signature.reason)")
         }
@@ -99,8 +100,8 @@ package enum ForwardProof {
         }
     }
 
-    /// Whether a report may later go to the envelope sender: SPF proved it, or its domain aligns with the signature that proves
-    /// the author.
+    /// Whether a report may later go to the envelope sender: SPF proved it, or its domain aligns
+    /// with the signature that proves the author.
     package static func isReportable(
         envelopeSender: AddrSpec, author: AddrSpec, proof: SenderProof, sources: [RegisteredSource],
         evidence: AuthenticationEvidence
@@ -113,7 +114,7 @@ package enum ForwardProof {
 }
 
 extension AuthenticationEvidence {
-    /// What is wrong with the first signature that is malformed, to be added to a detail; empty for none.
+    /// The defect of the first malformed signature, as the end of a detail; empty for none.
     var malformed: String { dkim.first(where: \.isMalformed).map { "; \($0.reason)" } ?? "" }
 }
 

@@ -1,4 +1,5 @@
-// The header section of a forward: every address that the user could answer to becomes a reverse address.
+// The header section of a forward: every address that the user could answer becomes a reverse
+// address.
 
 import InternetMessage
 import MailAuth
@@ -9,17 +10,19 @@ struct ForwardRewriting {
     let account: RelayAccount
     private let author: AddrSpec
     private let now: Int64
-    /// Whether nothing proves that the team wrote Reply-To: anyone could have put it on a signed message and sent that again.
+    /// Whether nothing proves that the team wrote Reply-To. Anyone could have added it to a signed
+    /// message and sent that message again.
     private let isReplyToUnproved: Bool
     private var legal = LegalFields(HeaderSection())
-    /// Addresses that do not fit their tokens, by token: to be stored before the mail leaves.
+    /// Addresses that do not fit their tokens, by token. Store them before the mail leaves.
     private(set) var toStore: [String: StoredAddress] = [:]
-    /// What was changed that its reader may miss.
+    /// Changes that the reader may miss.
     private(set) var reasons: [RelayReason] = []
 
     static let originalFromField = "X-Postern-Original-From"
 
-    /// Removed fields besides those that lead elsewhere (`FieldNames`): signatures over what is changed, and earlier stages.
+    /// Removed fields, in addition to those that lead elsewhere (`FieldNames`): signatures over
+    /// changed parts, and fields of earlier stages.
     private static let removed: FieldNameSet = [
         "dkim-signature", "domainkey-signature", "x-google-dkim-signature", "arc-seal", "arc-message-signature",
         "arc-authentication-results",
@@ -36,10 +39,11 @@ struct ForwardRewriting {
         self.author = author
     }
 
-    /// The display name for a mailbox without one, so that the user sees whose reverse address it is.
+    /// The display name for a mailbox without one, so that the user sees who is behind the reverse
+    /// address.
     static func madeUpName(_ address: AddrSpec) -> String { ShownName.madeUp(address) }
 
-    /// - Returns: the edits, and what must be stored before the mail leaves.
+    /// - Returns: the edits, and the addresses to store before the mail leaves.
     mutating func rewrite(
         _ header: HeaderSection, evidence: AuthenticationEvidence
     ) throws(Refusal) -> (edits: HeaderEdits, toStore: [StoredAddress]) {
@@ -81,7 +85,7 @@ struct ForwardRewriting {
         return edits
     }
 
-    /// Writes every field that leaves so that no server on the way needs SMTPUTF8 or breaks a line.
+    /// Rewrites every outgoing field so that no server on the way needs SMTPUTF8 or breaks a line.
     private func makeLegal(_ header: HeaderSection, _ edits: inout HeaderEdits) {
         for (index, field) in header.fields.enumerated() {
             switch edits.edits[index] {
@@ -96,12 +100,12 @@ struct ForwardRewriting {
         edits.inserted = legal.legal(HeaderSection(edits.inserted)).fields
     }
 
-    /// Whether an address of the field is not the team's.
+    /// Whether an address of the field does not belong to the team.
     private func leadsOutside(_ field: HeaderField) -> Bool {
         !addresses(of: field).list.mailboxes.allSatisfy { mailbox in account.sources.contains { $0.isOfTeam(mailbox.addrSpec) } }
     }
 
-    /// What becomes of the subject and the body in links.
+    /// The rule for subject and body of links.
     var words: MailtoWords { MailtoWords(relayAddress: account.relayAddress) }
 
     private func inserted(_ header: HeaderSection, evidence: AuthenticationEvidence) -> [HeaderField] {
@@ -115,7 +119,7 @@ struct ForwardRewriting {
         ]
         if let from = header.first("From") {
             let field = HeaderField(name: Self.originalFromField, rawValue: from.rawValue)
-            // The longer name may push a long line past the limit: then the value begins on its own line.
+            // The longer name may make a line too long. The value then begins on its own line.
             fields.append(
                 field.fitsLines
                     ? field
@@ -133,7 +137,7 @@ struct ForwardRewriting {
 
     /// The reverse address of a correspondent, at the domain of the account's relay address.
     mutating func reverse(_ correspondent: AddrSpec) -> AddrSpec {
-        // The message will be refused, so no more work is spent on it.
+        // The message will be refused, so no more work is done on it.
         guard toStore.count <= engine.settings.limits.storedAddresses else { return account.relayAddress }
         let token = engine.tokens.reverse(account: account.number, correspondent: correspondent)
         if let address = StoredAddress(token) { toStore[address.token] = address }
@@ -145,18 +149,21 @@ struct ForwardRewriting {
             && address.domain.lowercased() == account.relayAddress.domain.lowercased()
     }
 
-    /// Address fields that a reply to all uses; other users of the relay are left out of them.
+    /// Address fields that a reply to all uses. The addresses of other users of the relay are
+    /// removed from them.
     private static let answered: FieldNameSet = ["reply-to", "to", "cc"]
 
-    /// Whether an address at a relay domain is neither this account's nor the operator's. Only the team can write to it: a user's
-    /// reply to its reverse address could not be delivered.
+    /// Whether an address at a relay domain belongs neither to this account nor to the operator.
+    /// Only the team can write to such an address. A reverse address of it would be useless, as the
+    /// user's reply could not be delivered.
     private func isAnotherUsers(_ address: AddrSpec) -> Bool {
         engine.settings.isRelayDomain(address.domain) && !isRelayAddress(address)
             && engine.settings.operatorMailbox(address.localPart.foldedIdentity) == nil
     }
 
-    /// How many other users To and Cc name. A user, also this one, may appear with several addresses. An address of no user
-    /// counts as one, and so does each address beyond the number that a transaction may name.
+    /// The number of other users in To and Cc. A user, also this one, may appear with several
+    /// addresses. An address without a user counts as one user, and so does each address beyond the
+    /// number that a transaction may name.
     private func others(in header: HeaderSection) throws(Refusal) -> Int {
         var accounts: Set<AccountNumber> = []
         var addresses: Set<String> = []
@@ -175,7 +182,7 @@ struct ForwardRewriting {
         return accounts.count + unknown
     }
 
-    /// The account of an address at a relay domain, and its successors; empty where there is none.
+    /// The account of an address at a relay domain, and its successors; empty if it has none.
     private func owners(of address: String) throws(Refusal) -> [AccountNumber] {
         switch RecipientReading.read("<\(address)>", settings: engine.settings, tokens: engine.tokens) {
         case .relayAddress(let localPart, let domain):
@@ -186,8 +193,9 @@ struct ForwardRewriting {
         }
     }
 
-    /// Mentions the users left out, in a comment after the addresses. No program takes a comment for a recipient, as some do
-    /// with an empty group; some show it as the name of the address before it.
+    /// Mentions the removed users in a comment after the addresses. No program takes a comment for
+    /// a recipient, as some do with an empty group. Some show it as the name of the address before
+    /// it.
     private static func note(others: Int) -> [UInt8] {
         others == 0 ? [] : Array("\r\n (you and \(others) other user\(others == 1 ? "" : "s") of this relay)".utf8)
     }
@@ -200,15 +208,15 @@ struct ForwardRewriting {
         return Mailbox(displayName: name ?? Self.madeUpName(mailbox.addrSpec), addrSpec: reverse(mailbox.addrSpec))
     }
 
-    /// The addresses of a field; decoded first where an encoded word is where an address must be, as many programs do, or where
-    /// the field is not UTF-8.
+    /// The addresses of a field. The field is decoded first if it is not UTF-8, or if an encoded
+    /// word is in the place of an address. Many programs write such words.
     private func addresses(of field: HeaderField) -> (list: AddressList, isDecoded: Bool) {
         let list = AddressList.parse(field.rawValue)
         if list.defects.contains(.encodedWordInAddress) {
             return (AddressList.parse(EncodedWord.decode(legal.text(field))), true)
         }
         guard list.defects.contains(.notUTF8) else { return (list, false) }
-        // A name may be in any charset; an address cannot be read in it.
+        // A name may be in any charset, but an address in such a charset cannot be read.
         var read = AddressList.parse(legal.text(field))
         read.addresses = read.addresses.compactMap {
             switch $0 {
@@ -219,12 +227,12 @@ struct ForwardRewriting {
         return (read, true)
     }
 
-    /// - Parameter others: how many other users the message names, where this field mentions them.
+    /// - Parameter others: how many other users the message names, if this field mentions them.
     private mutating func rewriteAddresses(_ field: HeaderField, others: Int) -> HeaderEdits.Edit {
         let (read, isDecoded) = addresses(of: field)
         var list = read
         if !list.isLegal, field.isNamed("From"), var author = list.mailboxes.first {
-            // Only one mailbox was accepted, whatever is around it.
+            // Only one mailbox was accepted; any text around it does not matter.
             author.displayName = AuthorAddress.name(value: field.rawValue)
             list.addresses = [.mailbox(author)]
         }
@@ -255,15 +263,17 @@ struct ForwardRewriting {
             }
         }
         if addresses.isEmpty {
-            // No address to answer to. Only To must stay, and shows the user which address it was.
+            // No address can be answered. Only To must stay, and it shows the user which address
+            // was used.
             guard field.isNamed("To") || others > 0 else { return .remove }
             addresses = [.mailbox(Mailbox(addrSpec: account.relayAddress))]
         }
         return .replace(AddressFieldValue.write(addresses, nameLength: field.nameLength) + Self.note(others: others))
     }
 
-    /// Whether the addresses of a list are clear despite a defect, so that only they need to be replaced. Not with a route,
-    /// which would stay before the new address, nor with spaces in an address, which the relay address would keep.
+    /// Whether the addresses of a list are clear despite a defect, so that only they must be
+    /// replaced. Not with a route, which would stay before the new address. Not with spaces in an
+    /// address, which the relay address would keep.
     private static func leavesAddressesClear(_ defect: AddressDefect) -> Bool {
         switch defect {
         case .obsoleteRoute, .obsoleteDomain, .obsoleteLocalPart: false
@@ -272,7 +282,7 @@ struct ForwardRewriting {
         }
     }
 
-    /// The value with only the addresses replaced: names, comments and folds stay unchanged.
+    /// The value with only the addresses replaced. Names, comments and folds stay unchanged.
     private mutating func inPlace(_ field: HeaderField, _ mailboxes: [Mailbox]) -> [UInt8]? {
         let raw = field.rawValue
         var out: [UInt8] = []
@@ -285,14 +295,16 @@ struct ForwardRewriting {
             position = range.upperBound
         }
         out += raw[position...]
-        // Reverse addresses are long: a line that grew past the limit is rewritten, and so is what is not ASCII.
+        // Reverse addresses are long. A line that became too long is written again, and so is a
+        // value that is not ASCII.
         return out.allSatisfy { $0 < 0x80 } && HeaderField.fitsLines(out, after: field.nameLength + 1) ? out : nil
     }
 
     // MARK: Mailing lists
 
-    /// Rewrites the `mailto:` URIs between angle brackets; anything outside brackets is not a URI (RFC 2369 section 2) and is
-    /// dropped. So is one with a body where an https URI is beside it. Encoded words are decoded first, as many programs do.
+    /// Rewrites the `mailto:` URIs between angle brackets. Text outside brackets is not a URI (RFC
+    /// 2369 section 2) and is removed. A URI with a body is also removed if an https URI is next to
+    /// it. Encoded words are decoded first, as many programs do.
     private mutating func rewriteList(_ field: HeaderField) -> HeaderEdits.Edit {
         let written = ListURIs(field.unfoldedBytes)
         let read = EncodedWord.occurs(in: field.rawValue) ? ListURIs(Array(field.decodedValue.utf8)) : written
@@ -308,7 +320,7 @@ struct ForwardRewriting {
             }
             guard !mailto.hasBody || !hasWeb else { return nil }
             let new = mailto.mapping(words: words) { isRelayAddress($0) ? $0 : $0.leadsSomewhere ? reverse($0) : nil }
-            // Without an address it leads nowhere.
+            // Without an address, the URI leads nowhere.
             return MailtoURI(new)?.hasRecipients == true ? new : nil
         }
         guard changed || read.holdsAddressOutside else { return .keep }
@@ -328,7 +340,8 @@ struct ForwardRewriting {
 
     // MARK: Message ids
 
-    /// Replaces the ids that the team knows with the user's own, and those that are no legal ids with ones that stand for them.
+    /// Replaces the hidden ids that the team knows by the user's own. Replaces ids that are not
+    /// legal by legal stand-ins.
     private func restoreIdentifiers(_ field: HeaderField, of header: HeaderSection) -> HeaderEdits.Edit {
         let ids = MessageIDs.read(in: field.rawValue)
         if ids.isEmpty, field.isNamed("Message-ID") { return .replace(MessageIDs.value([madeID(header)])) }
@@ -338,24 +351,28 @@ struct ForwardRewriting {
         return restored == MessageIDs.ids(in: field.rawValue) ? .keep : .replace(MessageIDs.value(restored))
     }
 
-    /// Programs of the user may change an id without `@`, and some servers one without brackets.
+    /// Programs of the user may change an id without `@`, and some servers change an id without
+    /// brackets.
     private func legal(_ id: [UInt8]) -> [UInt8] {
         MessageIDs.isLegal(id)
             ? id : engine.ids.standIn(for: id, account: account.number, relayDomain: account.relayAddress.domain)
     }
 
-    /// The id of a message without one: the same when the message is repeated. No team sees it, as it has the form of a witness.
+    /// The id for a message that has none. It is the same when the message is repeated. No team
+    /// sees it, as it has the form of a witness.
     private func madeID(_ header: HeaderSection) -> [UInt8] {
         engine.ids.witness(
             for: SHA256.hash(header.serialized), account: account.number, relayDomain: account.relayAddress.domain)
     }
 
-    /// Maximum witnesses for one message. For the ids beyond it, the oldest, an answer shows the team hidden ones.
+    /// Maximum witnesses for one message. The ids beyond this number are the oldest; an answer
+    /// shows them to the team as hidden ids.
     private static let maximumWitnesses = 20
 
-    /// Adds witnesses to References for the team's ids at domains that are not the team's, so that the answer's references to
-    /// them can be distinguished from the user's own (MessageIDs.witness). Earlier ids of the thread need witnesses again, as
-    /// the team never sees a witness and so does not repeat it.
+    /// Adds witnesses to References for the team's ids that are not at a domain of the team. They
+    /// distinguish such ids from the user's own in the references of the answer
+    /// (MessageIDs.witness). Earlier ids of the thread need witnesses again, as the team never sees
+    /// a witness and so does not repeat it.
     private func addWitnesses(_ header: HeaderSection, to edits: inout HeaderEdits) {
         var ids = header.first("Message-ID").map { MessageIDs.read(in: $0.rawValue).prefix(1) } ?? []
         for name in ["In-Reply-To", "References"] {
@@ -379,7 +396,7 @@ struct ForwardRewriting {
         }
     }
 
-    /// Whether an id is neither at a domain of the team nor one that Postern made.
+    /// Whether an id is not at a domain of the team, and was not made by Postern.
     private func isForeign(_ id: [UInt8]) -> Bool {
         guard let at = id.lastIndex(of: UInt8(ascii: "@")) else { return false }
         let domain = String(decoding: id[(at + 1)...], as: UTF8.self)

@@ -1,29 +1,33 @@
-// One message on its way from a team to a user: proof first, then the state of the account, then the rewriting.
+// One message from a team to a user: first the proof, then the state of the account, then the
+// rewriting.
 
 import InternetMessage
 import MailAuth
 
-/// The forwarding of one message. Its body is hashed as it passes, and held only while it may need rewriting.
+/// The forwarding of one message. Its body is hashed as it arrives, and kept only while it may need
+/// rewriting.
 final class ForwardSession {
     private let engine: RelayEngine
-    /// The recipient's account; once the author is proved, the one that the author's team has.
+    /// The recipient's account. Once the author is proved, the account of the author's team.
     private(set) var account: RelayAccount
     private let client: SMTPClientIdentity
     private let header: HeaderSection
     private let now: Int64
     let author: AddrSpec
-    /// Set once decided: whether SPF of the envelope proves the author, regardless of signatures.
+    /// Set after the decision: whether SPF of the envelope proves the author, regardless of
+    /// signatures.
     private(set) var isEnvelopeProof = false
-    /// The evidence, where it does not prove the author as the team's.
+    /// The evidence, if it does not prove the author as the team's.
     private(set) var unadmitted: AuthenticationEvidence?
-    /// Every registered source of any team that covers the author; nil where a source of the recipient's team does, and no
-    /// look-up was needed.
+    /// Every registered source of any team that covers the author; nil if a source of the
+    /// recipient's team does, so that no look-up was needed.
     private let covering: [RegisteredSource]?
     private let authentication: any AuthenticationSession
     private let signing: (any SigningSession)?
     private let body: ForwardBody
 
-    /// Refuses at once where no evidence could help: an unclear author, or one that no team has registered. Queries no DNS.
+    /// Refuses at once if no evidence could help: for an unclear author, or one that no team has
+    /// registered. Sends no DNS queries.
     init(
         engine: RelayEngine, account: RelayAccount, client: SMTPClientIdentity, header: HeaderSection, now: Int64
     ) throws(Refusal) {
@@ -53,7 +57,8 @@ final class ForwardSession {
         try Refusal.deferring(engine.directory.sources(covering: author))
     }
 
-    /// Queries the DNS before the body arrives, where it is to be held: no body is held during the wait.
+    /// Queries the DNS before the body arrives if the body will be kept, so that no body is in
+    /// memory during the wait.
     func prepare() { _ = authentication.prepare() }
 
     func update(body chunk: UnsafeRawBufferPointer) {
@@ -62,7 +67,7 @@ final class ForwardSession {
         body.update(chunk)
     }
 
-    /// - Parameter paths: the recipients as RCPT gave them.
+    /// - Parameter paths: the recipients exactly as in RCPT.
     func finish(paths: [String]) throws(Refusal) -> RelayDecision {
         let evidence = authentication.finish()
         let proving = evidence.proving(client)
@@ -76,13 +81,14 @@ final class ForwardSession {
         }
         guard let (admitted, own, proof) = admitting.first(where: { $0.0.isActive }) ?? admitting.first else {
             unadmitted = evidence
-            // Against the sources of all teams, so that the answer to another sender does not show whose address it is.
+            // Checks the sources of all teams, so that the answer to another sender does not reveal
+            // whose address it is.
             let all: [RegisteredSource]
             if let covering { all = covering } else { all = try Self.covering(author, engine) }
             _ = try ForwardProof.prove(author: author, sources: all, evidence: proving)
             throw .unknownAddress("the author is proved, but not as a source of the team of this address")
         }
-        // From here on the sender is proved, and may learn the state.
+        // From here on the sender is proved, and may learn the state of the account.
         account = admitted
         isEnvelopeProof =
             evidence.ofEnvelope(client).map { (try? ForwardProof.prove(author: author, sources: own, evidence: $0)) != nil }
@@ -94,7 +100,7 @@ final class ForwardSession {
         }
         guard let inbox = account.inbox, inbox.isVerified else { throw .inboxUnverified }
         guard !inbox.isSuspended else { throw .inboxSuspended }
-        // Postfix would keep the message for days.
+        // Otherwise Postfix would keep the message for days.
         guard !engine.settings.isDeadEnd(inbox.address.revealed.domain, for: account.number) else {
             throw .notConfigured("the inbox is at a relay domain")
         }
@@ -121,8 +127,8 @@ final class ForwardSession {
                 try signing.signatures(header: edits.result, domain: account.relayAddress.domain, now: now) + signed.inserted
         }
 
-        // Counted last, so that a message deferred for another reason does not count.
-        // Reserved before anything is stored, and released where storing fails.
+        // Counts the message last, so that a message deferred for another reason does not count.
+        // The place is reserved before anything is stored, and released if storing fails.
         guard
             try Refusal.deferring(
                 engine.directory.reserve(.forward, account: account.number, day: day, limit: limits.messagesPerDay))
@@ -138,7 +144,8 @@ final class ForwardSession {
                 + Self.reasons(newBody))
     }
 
-    /// Whether what proves the author proves a field as well: SPF, as the team's server sent all of it, or a signature over it.
+    /// Whether the proof of the author also proves a field: by SPF, as the team's server sent all
+    /// of the message, or by a signature over the field.
     private func isCovered(_ name: String, by proof: SenderProof, _ evidence: AuthenticationEvidence) -> Bool {
         guard case .dkim(let domain) = proof, !isEnvelopeProof else { return true }
         return evidence.dkim.contains { $0.isProof && $0.domain == domain && $0.covers(name, in: header) }
@@ -150,7 +157,7 @@ final class ForwardSession {
         return rewritten ?? ForwardRewriting.Body(linksLeft: body.need == .links ? 1 : 0)
     }
 
-    /// What the log says of the body.
+    /// The reasons about the body, for the log.
     private static func reasons(_ body: ForwardRewriting.Body) -> [RelayReason] {
         (body.pieces == nil ? [] : [RelayReason(.bodyRewritten)])
             + (body.linksLeft == 0
@@ -158,7 +165,7 @@ final class ForwardSession {
                 : [RelayReason(.linksLeft, "\(body.linksLeft) links, or texts with links, could not be rewritten")])
     }
 
-    /// A signing session that has seen this body instead of the received one.
+    /// A signing session over this body instead of the received one.
     private func resigned(_ body: [ArraySlice<UInt8>]) -> (any SigningSession)? {
         let signing = engine.signer?.begin()
         for piece in body { piece.withUnsafeBytes { signing?.update(body: $0) } }
@@ -167,8 +174,9 @@ final class ForwardSession {
 }
 
 extension ForwardSession {
-    /// Stores the addresses that this message's tokens do not hold; if it fails, frees the message's place in the daily limit.
-    /// - Returns: false where the account has no room for more today.
+    /// Stores the addresses that this message's tokens do not contain. If storing fails, releases
+    /// the message's place in the daily limit.
+    /// - Returns: false if the account may not store more today.
     private func store(_ addresses: [StoredAddress], day: UInt64) throws(DirectoryFailure) -> Bool {
         guard !addresses.isEmpty else { return true }
         var isStored = false
@@ -178,7 +186,8 @@ extension ForwardSession {
         return isStored
     }
 
-    /// Undoes the counting of `finish`, for a message that is not accepted after all and is sent again.
+    /// Undoes the counting of `finish`, for a message that is not accepted after all and will be
+    /// sent again.
     func giveUp() {
         let day = UInt64(max(0, now) / 86_400)
         engine.directory.release(.forward, account: account.number, day: day)
@@ -187,7 +196,7 @@ extension ForwardSession {
 
 /// The envelope of a forward.
 enum ForwardEnvelope {
-    /// The envelope sender where a report may go to it later.
+    /// The envelope sender, if a report may go to it later.
     static func reportableSender(
         client: SMTPClientIdentity, author: AddrSpec, proof: SenderProof, sources: [RegisteredSource],
         evidence: AuthenticationEvidence,

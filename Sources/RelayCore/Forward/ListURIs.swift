@@ -1,10 +1,11 @@
-// The value of a field of a mailing list (RFC 2369): URIs between angle brackets, and what is beside them.
+// The value of a mailing-list field (RFC 2369): URIs between angle brackets, and the text around
+// them.
 
 import InternetMessage
 import Support
 
 struct ListURIs {
-    /// Without brackets and white space; an address alone has its scheme.
+    /// Without brackets and white space. An address alone gets a scheme.
     private(set) var uris: [[UInt8]] = []
     private var outside: [UInt8] = []
 
@@ -14,7 +15,7 @@ struct ListURIs {
         for octet in value {
             switch octet {
             case UInt8(ascii: "<"):
-                // Brackets do not nest; text after a bracket that is never closed is outside.
+                // Brackets do not nest. Text after a bracket without an end is outside.
                 outside += current ?? []
                 current = []
             case UInt8(ascii: ">"):
@@ -32,7 +33,8 @@ struct ListURIs {
         outside += current ?? []
     }
 
-    /// Whether a word outside brackets could be taken for an address or a `mailto:`; the `@` of a web address does not count.
+    /// Whether a word outside brackets could be read as an address or a `mailto:`. The `@` of a web
+    /// address does not count.
     var holdsAddressOutside: Bool {
         outside.split { ", \t".utf8.contains($0) }.contains { word in
             let word = String(decoding: MailtoURI.percentDecoded(word), as: UTF8.self).asciiLowercased

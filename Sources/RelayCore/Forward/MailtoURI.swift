@@ -8,7 +8,7 @@ struct MailtoURI {
     private let path: ArraySlice<UInt8>
     private let fields: [ArraySlice<UInt8>]
 
-    /// Nil where the octets are not a `mailto:` URI.
+    /// Nil if the octets are not a `mailto:` URI.
     init?(_ uri: [UInt8]) {
         let scheme = Array("mailto:".utf8)
         guard uri.count >= scheme.count, zip(uri, scheme).allSatisfy({ $0.asciiLowercased == $1 }) else { return nil }
@@ -22,28 +22,27 @@ struct MailtoURI {
         }
     }
 
-    /// Whether it says anything but to whom.
+    /// Whether it has header fields or a body.
     var hasFields: Bool { !fields.isEmpty }
 
-    /// Whether it says to whom.
+    /// Whether it has recipients.
     var hasRecipients: Bool {
         !path.isEmpty || fields.contains { ["to", "cc"].contains(Self.name($0)) && $0.last != UInt8(ascii: "=") }
     }
 
-    /// Whether it brings a body with it.
     var hasBody: Bool { fields.contains { Self.name($0) == "body" } }
 
-    /// The URI with every recipient replaced. Of the header fields only those named here stay (RFC 6068 section 4: a program
-    /// need not, and should not, take arbitrary fields), and no blind copies.
+    /// The URI with every recipient replaced. Only the header fields named here stay, without blind
+    /// copies. RFC 6068 section 4: a program need not, and should not, use arbitrary fields.
     ///
     /// - Parameters:
     ///   - keepsEquals: keeps `=` in an address: calendar programs compare addresses with or without decoding.
-    ///   - transform: nil for an address that is left out.
+    ///   - transform: nil for an address that is removed.
     func mapping(keepsEquals: Bool = false, words: MailtoWords, _ transform: (AddrSpec) -> AddrSpec?) -> [UInt8] {
         write(path: Self.map(path, keepsEquals, transform), words) { Self.map($0, keepsEquals, transform) }
     }
 
-    /// The same for a URI that holds no address: its recipients, which are none, stay as they are written.
+    /// The same for a URI without an address: its empty list of recipients stays as written.
     func keepingRecipients(words: MailtoWords) -> [UInt8] { write(path: Array(path), words) { Array($0) } }
 
     private func write(path: [UInt8], _ words: MailtoWords, recipients: (ArraySlice<UInt8>) -> [UInt8]) -> [UInt8] {
@@ -73,12 +72,13 @@ struct MailtoURI {
         return String(decoding: name.map(\.asciiLowercased), as: UTF8.self)
     }
 
-    /// Without the rest of `&amp;`, as careless programs copy it out of HTML.
+    /// Without the rest of `&amp;`, which some programs copy from HTML.
     private static func withoutReference(_ field: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         field.prefix(4).equalsIgnoringASCIICase("amp;".utf8) ? field.dropFirst(4) : field
     }
 
-    /// Commas between addresses stay unchanged, those within one are encoded (RFC 6068 section 2); some programs encode both.
+    /// Commas between addresses stay unchanged; commas within one are encoded (RFC 6068 section 2).
+    /// Some programs encode both.
     private static func map(_ list: ArraySlice<UInt8>, _ keepsEquals: Bool, _ transform: (AddrSpec) -> AddrSpec?) -> [UInt8] {
         var seen: Set<AddrSpec> = []
         let addresses = list.split(separator: UInt8(ascii: ",")).flatMap { element in
@@ -91,7 +91,7 @@ struct MailtoURI {
                 .joined(separator: [UInt8(ascii: ",")]))
     }
 
-    /// Undoes `%XX` (RFC 3986 section 2.1); what is not an escape is kept.
+    /// Decodes `%XX` (RFC 3986 section 2.1). Text that is not an escape stays.
     static func percentDecoded(_ text: ArraySlice<UInt8>) -> [UInt8] {
         var out: [UInt8] = []
         var index = text.startIndex
@@ -109,7 +109,8 @@ struct MailtoURI {
         return out
     }
 
-    /// Encodes what RFC 6068 section 2 wants encoded in an address: everything but letters, digits and a few marks.
+    /// Encodes the octets that RFC 6068 section 2 requires in an address: all but letters, digits
+    /// and a few marks.
     static func percentEncoded(_ text: [UInt8], _ keepsEquals: Bool = false) -> [UInt8] {
         text.flatMap { octet -> [UInt8] in
             if octet.isASCIILetter || octet.isASCIIDigit || "-._~@!$'*+".utf8.contains(octet)

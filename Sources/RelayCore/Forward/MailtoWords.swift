@@ -1,18 +1,20 @@
-// The words that a `mailto:` link puts into the message that it begins. They come back as the user's own, so a team could write
-// guesses of the inbox there, and see from one click which of them was right.
+// The words that a `mailto:` link puts into a new message. They return to the team as the user's
+// own. So a team could write guesses of the inbox there, and learn from one click which guess was
+// right.
 
 import InternetMessage
 import Support
 
-/// What becomes of the subject and the body in `mailto:` URIs of a forward.
+/// Changes the subject and the body in `mailto:` URIs of a forward.
 struct MailtoWords {
     /// The one address that stays in them.
     let relayAddress: AddrSpec
-    /// Whether a body of plain words stays: where the team's program may need it, and nothing else leads there.
+    /// Whether a body of plain words stays: only if the team's program may need it and the field
+    /// has no other link.
     var keepsBody = false
 
-    /// Whether a text is words of a language alone, of which none can be a guess of an address or of a local part: the answer
-    /// has them as if the user had typed them.
+    /// Whether a text contains only words of a language, so that no word can be a guess of an
+    /// address or a local part. The answer then contains them as if the user had typed them.
     static func isPlain(_ text: [UInt8]) -> Bool {
         text.split { $0 <= 0x20 }.allSatisfy { word in
             let word = word.map(\.asciiLowercased)
@@ -29,7 +31,7 @@ struct MailtoWords {
         Array($0.utf8)
     }
 
-    /// The text without addresses but the relay address; nil where nothing changes.
+    /// The text without any address except the relay address; nil if nothing changes.
     /// - Parameter text: percent-decoded.
     func neutral(_ text: [UInt8]) -> [UInt8]? {
         var output = String.UnicodeScalarView()

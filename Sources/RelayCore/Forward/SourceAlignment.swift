@@ -1,4 +1,5 @@
-// What an outbound source covers, and what *aligned* means for a forward (docs/decisions/014).
+// The authors that an outbound source covers, and the meaning of *aligned* for a forward
+// (docs/decisions/014).
 
 import InternetMessage
 import Support
@@ -22,7 +23,8 @@ extension RegisteredSource {
         }
     }
 
-    /// Whether an address is the team's by this source: covered by it, or at its envelope domain.
+    /// Whether an address belongs to the team by this source: the source covers it, or it is at the
+    /// source's envelope domain.
     func isOfTeam(_ address: AddrSpec) -> Bool { covers(address) || isPaired(envelope: address.asciiDomain) }
 
     /// Whether the envelope domain was explicitly paired with this source.
@@ -31,15 +33,16 @@ extension RegisteredSource {
         return pairedEnvelopeDomain.lowercased() == domain.lowercased()
     }
 
-    /// Whether the domain of a message id is the team's own. That of a single address is not: it may be a provider's, where users
-    /// have their inboxes too, and their programs make ids of it.
+    /// Whether the domain of a message id is the team's own. The domain of a single registered
+    /// address is not: it may be a provider's. Users may have their inboxes there, and their
+    /// programs make ids with it.
     package func ownsIdentifier(at domain: String) -> Bool {
         let domain = domain.lowercased()
         if let pairedEnvelopeDomain, DomainName.isEqualOrBelow(domain, pairedEnvelopeDomain.lowercased()) { return true }
         return registeredDomain.map { DomainName.isEqualOrBelow(domain, $0) } ?? false
     }
 
-    /// The domain that was registered, lower case; nil where a single address was.
+    /// The domain that was registered, in lower case; nil if a single address was registered.
     var registeredDomain: String? {
         switch scope {
         case .domain(let domain): domain

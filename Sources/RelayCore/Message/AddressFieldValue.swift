@@ -3,11 +3,12 @@
 import InternetMessage
 
 enum AddressFieldValue {
-    /// Column at which the next address goes to a new line (RFC 5322 section 2.1.1 asks for lines of 78).
+    /// Column after which the next address goes to a new line (RFC 5322 section 2.1.1 recommends
+    /// lines of 78).
     private static let column = 78
 
-    /// Octets of a display name as written; a longer one is written in encoded words, with folds between them. Far enough below
-    /// the 998 of a line for the address to follow.
+    /// Octets of a written display name. A longer one is written in encoded words, with folds
+    /// between them. The value leaves enough of the 998 octets of a line for the address.
     private static let longestName = 800
 
     /// Everything after the colon: addresses separated by commas, one space before the first.
@@ -41,7 +42,7 @@ enum AddressFieldValue {
 
     private static func text(_ mailbox: Mailbox) -> [UInt8] {
         guard let ascii = mailbox.addrSpec.asciiWireForm else {
-            // An address beyond ASCII can only be shown, as an empty group (RFC 6857 section 3.1).
+            // A non-ASCII address can only be shown, as an empty group (RFC 6857 section 3.1).
             let shown = [mailbox.displayName ?? "", mailbox.addrSpec.wireForm].filter { !$0.utf8.isEmpty }.joined(separator: " ")
             return Array(EncodedWord.encode(shown).utf8) + Array(":;".utf8)
         }
@@ -56,8 +57,8 @@ enum AddressFieldValue {
         return phrase.count <= longestName ? phrase : Array(EncodedWord.encode(name ?? "").utf8)
     }
 
-    /// A line break before each encoded word that follows another, where the text is long; no reader shows the white space
-    /// between.
+    /// Inserts a line break before each encoded word that follows another if the text is long.
+    /// Readers do not show the white space between them.
     private static func foldedBetweenEncodedWords(_ text: [UInt8]) -> [UInt8] {
         guard text.count > longestName else { return text }
         var out: [UInt8] = []

@@ -1,9 +1,10 @@
-// The header fields that lead somewhere: by which a program answers, or writes on a click. docs/MAIL.md shows this table.
+// The header fields with addresses or links that a program answers or follows. docs/MAIL.md shows
+// this table.
 
 import InternetMessage
 
 package enum FieldNames {
-    /// What becomes of a field in a forward.
+    /// How a forward changes a field.
     package enum InForward: String, Sendable {
         case reverse = "every address becomes a reverse address"
         case links = "`mailto:` addresses become reverse addresses; a text that is no link but has an address is removed"
@@ -11,7 +12,7 @@ package enum FieldNames {
         case removed = "removed"
     }
 
-    /// What becomes of a field in a reply.
+    /// How a reply changes a field.
     package enum InReply: String, Sendable {
         case written = "written with the relay address"
         case correspondents = "the people behind the reverse addresses; every other address goes"
@@ -20,7 +21,7 @@ package enum FieldNames {
     }
 
     package struct Row: Sendable {
-        /// Names in any letter case; `*` at the beginning or end stands for any text.
+        /// Names in any letter case; `*` at the beginning or end matches any text.
         package let names: [String]
         package let inForward: InForward
         package let inReply: InReply
@@ -32,14 +33,15 @@ package enum FieldNames {
         }
     }
 
-    /// In the order in which they are looked up: the first that matches decides.
+    /// In the order of look-up: the first match decides.
     package static let rows: [Row] = [
         Row(.reverse, .written, "From"),
         Row(.reverse, .correspondents, "To", "Cc"),
         Row(.reverse, .removed, "Reply-To", "Sender"),
         Row(.ids, .ids, "In-Reply-To", "References"),
         Row(.links, .removed, "List-*", "X-List-*", "*Unsubscribe*", "Archived-At"),
-        // Receipts and answers elsewhere; complaints (RFC 9477), which a provider would send with the inbox in them; recipients.
+        // Fields that request receipts and answers elsewhere; complaints (RFC 9477), which a
+        // provider would send with the inbox in them; recipients.
         Row(
             .removed, .removed, "*-To", "Resent-*", "Author", "Bcc", "Return-Path", "Return-Receipt-*", "X-Confirm-*",
             "Disposition-Notification-*", "Generate-Delivery-Report", "Prevent-NonDelivery-Report", "Content-Return",
@@ -47,7 +49,7 @@ package enum FieldNames {
             "X-Envelope-From", "X-Forwarded-For"),
     ]
 
-    /// What becomes of a field in a forward; nil for one that leads nowhere.
+    /// How a forward changes a field; nil for a field that leads nowhere.
     static func inForward(_ field: HeaderField) -> InForward? {
         rows.first { $0.patterns.contains { $0.matches(field.bytes[..<field.nameLength]) } }?.inForward
     }

@@ -1,4 +1,4 @@
-// Edits of a header section: what becomes of each field, and the resulting modifications.
+// Edits of a header section: the change of each field, and the resulting modifications.
 
 import InternetMessage
 
@@ -21,7 +21,7 @@ package struct HeaderEdits: Sendable {
         edits = Array(repeating: edit, count: header.fields.count)
     }
 
-    /// The name of the first field that the edits make longer than a limit; nil where there is none.
+    /// The name of the first field that the edits make longer than a limit; nil if there is none.
     func firstField(longerThan limit: Int) -> String? {
         for (field, edit) in zip(original, edits) {
             if case .replace(let value) = edit, field.nameLength + 1 + value.count > limit { return field.name }
@@ -43,9 +43,9 @@ package struct HeaderEdits: Sendable {
         return HeaderSection(fields)
     }
 
-    /// The modifications, in an order in which no deletion shifts an index that is still to be used.
+    /// The modifications, in an order in which no deletion shifts an index that a later one uses.
     package var modifications: [Modification] {
-        // Folds ASCII letters only, as the MTA compares names.
+        // Folds ASCII letters only, as the MTA does when it compares names.
         let names = FieldNameIndex(original)
         var changes: [Modification] = []
         changes.reserveCapacity(original.count + inserted.count)

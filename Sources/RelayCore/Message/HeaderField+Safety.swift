@@ -1,24 +1,25 @@
-// Fields that two programs could read differently are not relayed.
+// Refuses fields that two programs could read differently.
 
 import InternetMessage
 
 extension HeaderField {
-    /// Whether the field has a name of printable ASCII (RFC 5322 section 2.2), and no NUL, bare CR, bare LF or line break
-    /// outside a fold. libmilter passes values as C strings, so text after a NUL would pass unseen; a name that begins with
-    /// white space would be part of the field above.
+    /// Whether the field has a name of printable ASCII (RFC 5322 section 2.2), and contains no NUL,
+    /// bare CR, bare LF or line break outside a fold. libmilter passes values as C strings, so the
+    /// relay would not see text after a NUL. A name that begins with white space would be part of
+    /// the field above.
     var isSafe: Bool {
         nameLength > 0 && bytes[..<nameLength].allSatisfy { (0x21...0x7E).contains($0) }
             && controls.isDisjoint(with: .ambiguous)
     }
 
-    /// Octets of a line without its end (RFC 5322 section 2.1.1). A server on the way may break a longer one, although it is
-    /// signed.
+    /// Octets of a line without its end (RFC 5322 section 2.1.1). A server on the way may break a
+    /// longer line, although it is signed.
     static let longestLine = 998
 
     /// Whether no line of the field is too long.
     var fitsLines: Bool { Self.fitsLines(bytes, after: 0) }
 
-    /// Whether no line is too long where this many octets precede the first one.
+    /// Whether no line is too long if this many octets precede the first one.
     static func fitsLines(_ text: [UInt8], after octets: Int) -> Bool {
         var length = octets
         for (index, octet) in text.enumerated() {

@@ -1,11 +1,12 @@
-// Header fields as every server takes them: ASCII (RFC 2047, RFC 2231), in lines of 998 octets (RFC 5322 section 2.1.1).
+// Header fields in the form that every server accepts: ASCII (RFC 2047, RFC 2231), in lines of 998
+// octets (RFC 5322 section 2.1.1).
 
 import InternetMessage
 import Support
 
-/// What makes the fields of one header section legal. Fields that are legal stay octet for octet.
+/// Makes the fields of one header section legal. Legal fields stay octet for octet.
 struct LegalFields {
-    /// In which octets that are not UTF-8 are read.
+    /// The charset for octets that are not UTF-8.
     private let charset: String
 
     /// - Parameter header: its Content-Type names the charset of octets that are not UTF-8.
@@ -13,13 +14,13 @@ struct LegalFields {
         charset = header.first("Content-Type").flatMap { ContentType.parse($0.rawValue).charset } ?? ""
     }
 
-    /// Fields in whose values a word cannot be encoded: what is not ASCII becomes `?`.
+    /// Fields with values in which a word cannot be encoded. Non-ASCII characters become `?`.
     private static let structured: FieldNameSet = [
         "received", "received-spf", "authentication-results", "date", "mime-version", "content-transfer-encoding", "content-id",
         "message-id", "in-reply-to", "references", "auto-submitted", "dkim-signature",
     ]
 
-    /// The new raw value; nil where the field is legal.
+    /// The new raw value; nil if the field is legal.
     func value(_ field: HeaderField) -> [UInt8]? {
         let isASCII = field.bytes.allSatisfy { $0 < 0x80 }
         guard !isASCII || !field.fitsLines else { return nil }
@@ -37,11 +38,12 @@ struct LegalFields {
         if Self.structured.contains(field) {
             return folded(String(String.UnicodeScalarView(text(field).unicodeScalars.map { $0.isASCII ? $0 : "?" })), field)
         }
-        // White space in a word of a thousand characters harms less than a field that grows by a third of its length.
+        // White space in a word of a thousand characters does less harm than a field that grows by
+        // a third of its length.
         return isASCII ? broken(field) : Array(HeaderField.unstructured(field.name, decoded(field)).rawValue)
     }
 
-    /// The header section with legal fields alone.
+    /// The header section with all fields made legal.
     func legal(_ header: HeaderSection) -> HeaderSection {
         HeaderSection(header.fields.map { field in value(field).map { HeaderField(name: field.name, rawValue: $0) } ?? field })
     }
@@ -68,7 +70,7 @@ struct LegalFields {
         return type.serialized
     }
 
-    /// Names the charset of values that are not ASCII, so that they are written by RFC 2231.
+    /// Adds a charset to values that are not ASCII, so that they are written by RFC 2231.
     private func name(_ parameters: inout MIMEParameters) {
         for index in parameters.list.indices where parameters.list[index].charset == nil {
             let octets = parameters.list[index].bytes
@@ -80,14 +82,15 @@ struct LegalFields {
 
     // MARK: URIs
 
-    /// Percent-encoded beyond ASCII. A URI that is too long for a line is folded within, which readers ignore (RFC 2369
-    /// section 2).
+    /// Percent-encodes non-ASCII characters. A URI that is too long for a line is folded within,
+    /// and readers ignore the fold (RFC 2369 section 2).
     private func links(_ field: HeaderField) -> [UInt8] {
         let value = HeaderField.trim(field.unfoldedBytes[...]).flatMap { $0 < 0x80 ? [$0] : Hex.escape($0, mark: "%") }
         return broken(HeaderField(name: field.name, rawValue: [0x20] + value))
     }
 
-    /// Octets of a line before it is broken: at white space from the first on, at any octet from the second on.
+    /// Octets after which a line is broken: at white space from the first number on, at any octet
+    /// from the second on.
     private static let breaks = (atSpace: 800, within: 900)
 
     private func broken(_ field: HeaderField) -> [UInt8] {

@@ -1,12 +1,15 @@
-// Hides a user's message ids from the team and restores them for the user; stores nothing (docs/decisions/019).
+// Hides a user's message ids from the team and restores them for the user. Stores nothing
+// (docs/decisions/019).
 
 import InternetMessage
 import MailCrypto
 import Support
 
-/// Turns ids into ids at the relay domain and back. Deterministic: an id of an account always gets the same hidden id.
+/// Converts ids to ids at the relay domain and back. Deterministic: the same id of an account
+/// always gets the same hidden id.
 package struct MessageIDs: Sendable {
-    /// Ids longer than this are replaced irreversibly: once encrypted, they would no longer fit a line of a header field.
+    /// Longer ids are replaced irreversibly: once encrypted, they would not fit a line of a header
+    /// field.
     package static let maximumReversibleLength = 150
 
     private static let hidden = UInt8(ascii: "i")
@@ -21,7 +24,7 @@ package struct MessageIDs: Sendable {
     /// AES-SIV keys by key id, derived once.
     private let cipherKeys: [TokenKeys.KeyID: [UInt8]]
 
-    /// Nil where a key cannot be derived.
+    /// Nil if a key cannot be derived.
     package init?(keys: TokenKeys) {
         self.keys = keys
         var cipherKeys: [TokenKeys.KeyID: [UInt8]] = [:]
@@ -34,7 +37,7 @@ package struct MessageIDs: Sendable {
         self.cipherKeys = cipherKeys
     }
 
-    /// The id, without angle brackets, under which the team sees one of the user's ids.
+    /// The id, without angle brackets, that the team sees instead of one of the user's ids.
     package func hide(_ id: [UInt8], account: AccountNumber, relayDomain: String) -> [UInt8] {
         let local: [UInt8]
         if id.count <= Self.maximumReversibleLength, let key = cipherKeys[keys.activeID],
@@ -50,7 +53,7 @@ package struct MessageIDs: Sendable {
         return local + [UInt8(ascii: "@")] + Array(relayDomain.utf8)
     }
 
-    /// The user's own id behind this one; nil where it is not one of this account's hidden ids.
+    /// The user's own id behind this one; nil if it is not one of this account's hidden ids.
     package func reveal(_ id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool) -> [UInt8]? {
         guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain), tag == Self.hidden,
             let key = cipherKeys[keyID],
@@ -59,9 +62,9 @@ package struct MessageIDs: Sendable {
         return try? AESSIV.open(sealed, key: key, associatedData: [Self.label(account)])
     }
 
-    /// Whether this is a hidden id of this account's user, reversible or not. An answer carries it back unchanged: hidden
-    /// again, it would be an id that the team never saw. Another account's hidden id is hidden again, so that it shows a team
-    /// nothing of another team's.
+    /// Whether this is a hidden id of this account's user, reversible or not. An answer returns it
+    /// unchanged; hidden again, it would be an id that the team never saw. Another account's hidden
+    /// id is hidden again, so that a team learns nothing about another team.
     package func isHidden(_ id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool) -> Bool {
         if reveal(id, account: account, isRelayDomain: isRelayDomain) != nil { return true }
         guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain), tag == Self.oneWay,
@@ -72,15 +75,17 @@ package struct MessageIDs: Sendable {
         return constantTimeEqual(Array(right), Array(text.suffix(Self.tagDigits)))
     }
 
-    /// An id that a forward adds to References for a message id at a domain that is not the team's. The answer repeats
-    /// References, and so shows that the message id came from the team and may go back unchanged.
+    /// An id that a forward adds to References for a message id at a domain that is not the team's.
+    /// The answer repeats References. This shows that the message id came from the team and may
+    /// return unchanged.
     package func witness(for id: [UInt8], account: AccountNumber, relayDomain: String) -> [UInt8] {
         [keys.activeID, Self.witness] + mac("witness", id, account: account, key: keys.activeKey) + [UInt8(ascii: "@")]
             + Array(relayDomain.utf8)
     }
 
-    /// A legal id in the place of one of the team's that is none. An answer shows the team its own again. What is too long to be
-    /// written in it gets a witness, which no answer shows.
+    /// A legal id that replaces one of the team's that is not legal. An answer shows the team its
+    /// own id again. An id that is too long to be written in it gets a witness, which no answer
+    /// shows.
     package func standIn(for id: [UInt8], account: AccountNumber, relayDomain: String) -> [UInt8] {
         guard id.count <= Self.maximumReversibleLength, let key = cipherKeys[keys.activeID],
             let sealed = try? AESSIV.seal(id, key: key, associatedData: [Self.standInLabel(account)])
@@ -88,7 +93,7 @@ package struct MessageIDs: Sendable {
         return [keys.activeID, Self.standIn] + Base32.encode(sealed) + [UInt8(ascii: "@")] + Array(relayDomain.utf8)
     }
 
-    /// The team's own id behind one that stands for it; nil where it is not one of this account's.
+    /// The team's own id behind a stand-in; nil if it is not one of this account's.
     package func original(of id: [UInt8], account: AccountNumber, isRelayDomain: (String) -> Bool) -> [UInt8]? {
         guard let (tag, text, keyID) = parts(of: id, isRelayDomain: isRelayDomain), tag == Self.standIn,
             let key = cipherKeys[keyID], let sealed = Base32.decode(text)
@@ -103,7 +108,7 @@ package struct MessageIDs: Sendable {
         parts(of: id, isRelayDomain: isRelayDomain)?.tag == Self.witness
     }
 
-    /// The local parts of the witnesses among these ids, in which `isWitnessed` looks an id up.
+    /// The local parts of the witnesses among these ids; `isWitnessed` looks ids up in them.
     package func witnesses(among ids: [[UInt8]], isRelayDomain: (String) -> Bool) -> Set<[UInt8]> {
         var witnesses: Set<[UInt8]> = []
         for id in ids where isWitness(id, isRelayDomain: isRelayDomain) {
@@ -113,8 +118,8 @@ package struct MessageIDs: Sendable {
         return witnesses
     }
 
-    /// Whether one of these witnesses was made for this id and account. One code for each key and one look into the set: a
-    /// header can hold thousands of ids and of witnesses.
+    /// Whether one of these witnesses was made for this id and account. Costs one code for each key
+    /// and one look-up in the set, as a header can contain thousands of ids and witnesses.
     package func isWitnessed(_ id: [UInt8], by witnesses: Set<[UInt8]>, account: AccountNumber) -> Bool {
         guard !witnesses.isEmpty else { return false }
         return keys.ids.contains { keyID in
@@ -123,7 +128,7 @@ package struct MessageIDs: Sendable {
         }
     }
 
-    /// Units of work (`WorkBudget`) that it takes at most to tell whose an id is, and to hide it.
+    /// The maximum work (`WorkBudget`) to find the owner of an id and to hide it.
     func work(_ id: [UInt8]) -> Int { (keys.ids.count + 4) * (2_000 + 2 * id.count) }
 
     private func parts(
@@ -163,7 +168,7 @@ extension MessageIDs {
         return ids
     }
 
-    /// The ids of a field also where they have no brackets: a single word, or words with an `@` alone.
+    /// The ids of a field even without brackets: a single word, or only the words with an `@`.
     package static func read(in value: some Sequence<UInt8>) -> [[UInt8]] {
         let ids = ids(in: value)
         guard ids.isEmpty else { return ids }
@@ -172,7 +177,8 @@ extension MessageIDs {
         return words.count == 1 || words.allSatisfy { $0.contains(UInt8(ascii: "@")) } ? words.map { Array($0) } : []
     }
 
-    /// Whether an id, without its brackets, is one that every program reads as it is (RFC 5322 section 3.6.4).
+    /// Whether every program reads an id, without its brackets, in the same way (RFC 5322 section
+    /// 3.6.4).
     package static func isLegal(_ id: [UInt8]) -> Bool {
         guard let at = id.lastIndex(of: UInt8(ascii: "@")), at > 0, at + 1 < id.count else { return false }
         return id.allSatisfy { $0 > 0x20 && $0 < 0x7F }

@@ -1,11 +1,12 @@
-// Changes to a message and its envelope, as values. Only RelayMilter turns them into smfi_* calls.
+// Changes to a message and its envelope, as values. Only RelayMilter converts them to smfi_* calls.
 
 import InternetMessage
 
 /// One change, in the terms of the milter protocol.
 package enum Modification: Sendable, Hashable {
-    /// Replaces the value of the `index`th (from 1) field of this name as the filter received them, or deletes it where nil.
-    /// The value is everything after the colon: leading white space, folds as CRLF and white space.
+    /// Replaces the value of the `index`th field of this name (from 1), as the filter received
+    /// them. Deletes the field if nil. The value is everything after the colon: leading white
+    /// space, folds as CRLF and white space.
     case changeHeader(name: String, index: Int, rawValue: [UInt8]?)
     /// Inserts a field at a position: 0 is above everything, 1 below the MTA's own Received field.
     case insertHeader(position: Int, field: HeaderField)
@@ -13,8 +14,8 @@ package enum Modification: Sendable, Hashable {
     case changeSender(String)
     /// A forward-path with its angle brackets.
     case addRecipient(String)
-    /// Exactly the text of the RCPT command's path.
+    /// Exactly the path of the RCPT command.
     case deleteRecipient(String)
-    /// The whole new body, in consecutive pieces.
+    /// The complete new body, in consecutive pieces.
     case replaceBody([ArraySlice<UInt8>])
 }

@@ -1,4 +1,4 @@
-// A message and its envelope after the modifications, as an MTA would send them on.
+// A message and its envelope after the modifications, as an MTA would send them.
 
 import InternetMessage
 
@@ -54,6 +54,6 @@ package struct ModifiedMessage: Sendable {
 }
 
 extension String {
-    /// A path without its angle brackets, where it has them.
+    /// A path without its angle brackets, if it has any.
     package var withoutPathBrackets: String { hasPrefix("<") && hasSuffix(">") ? String(dropFirst().dropLast()) : self }
 }

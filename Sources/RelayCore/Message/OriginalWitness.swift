@@ -1,12 +1,14 @@
-// Shows in a report that the Subject and the Message-ID of the returned message are those that the team wrote.
+// Shows in a report that Subject and Message-ID of the returned message are the ones that the team
+// wrote.
 
 import InternetMessage
 import MailCrypto
 import Support
 
-/// `X-Postern-Witness: <key id><MAC of Message-ID><MAC of Subject>`, put on every forward, whatever its content. A report that
-/// returns the header section also returns the witness. Only what it confirms is passed on to the team, and unchanged: a
-/// rewriting that depended on the inbox would show a team which of its guesses was right.
+/// `X-Postern-Witness: <key id><MAC of Message-ID><MAC of Subject>`, added to every forward,
+/// regardless of its content. A report that returns the header section also returns the witness.
+/// The team gets only the fields that the witness confirms, and gets them unchanged: rewriting that
+/// depended on the inbox would show a team which of its guesses was right.
 package struct OriginalWitness: Sendable {
     package static let fieldName = "X-Postern-Witness"
     /// 16 characters are 80 bits.
@@ -25,16 +27,16 @@ package struct OriginalWitness: Sendable {
         return HeaderField(Self.fieldName, String(decoding: value, as: UTF8.self))
     }
 
-    /// Which of two fields a code is for.
+    /// The field that a code is for.
     package enum Part: String {
         case messageID = "message-id"
         case subject
     }
 
-    /// Whether a field's value, as a report returns it, is the one that the witness was made for.
+    /// Whether a field's value in a report is the one for which the witness was made.
     /// - Parameters:
     ///   - value: unfolded; a Subject decoded. White space is ignored, as servers fold fields again.
-    ///   - witness: the value of the returned witness; nil where there was none.
+    ///   - witness: the value of the returned witness; nil if there was none.
     package func confirms(_ part: Part, _ value: String, by witness: String?, account: AccountNumber) -> Bool {
         guard let witness = witness.map({ Array($0.utf8) }), witness.count == 1 + 2 * Self.macDigits,
             let key = keys.key(witness[0])

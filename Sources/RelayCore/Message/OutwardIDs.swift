@@ -1,10 +1,11 @@
-// Message ids of others and of the user, as a team may see them.
+// Message ids of others and of the user, in the form that a team may see.
 
 import InternetMessage
 import LeakSearch
 
-/// The ids of one header section on their way to a team. The team's own ids, known by domain or witness, go back unchanged;
-/// every other id is hidden. Neither depends on an id's content: a team could write guesses of the inbox into its own.
+/// The ids of one header section on their way to a team. The team's own ids, recognised by domain
+/// or witness, stay unchanged; every other id is hidden. Neither depends on an id's content, as a
+/// team could write guesses of the inbox into its own ids.
 struct OutwardIDs {
     /// Fields that name other messages.
     static let threadFields = ["In-Reply-To", "References"]
@@ -16,13 +17,15 @@ struct OutwardIDs {
     private let work: WorkBudget
     private let holdsToken: ([UInt8]) -> Bool
 
-    /// Ids of one field that a team sees: the first and the last ones. References may be cut like this (RFC 5537 section 3.4.4).
+    /// Ids of one field that a team sees: the first and the last. References may be shortened like
+    /// this (RFC 5537 section 3.4.4).
     static let maximumCount = 100
 
     /// - Parameters:
-    ///   - header: holds the ids, and the witnesses that its forward added.
-    ///   - work: what the ids may cost, together with the rest of their message.
-    ///   - holdsToken: whether an id holds one of the account's tokens. No team knows these, so this shows a team nothing.
+    ///   - header: contains the ids, and the witnesses that its forward added.
+    ///   - work: the budget for the ids and the rest of their message.
+    ///   - holdsToken: whether an id contains one of the account's tokens. No team knows these, so
+    ///     the answer reveals nothing to a team.
     init(
         engine: RelayEngine, account: RelayAccount, header: HeaderSection, work: WorkBudget,
         holdsToken: @escaping ([UInt8]) -> Bool
@@ -42,8 +45,8 @@ struct OutwardIDs {
     /// Units of work for each octet of a field of ids.
     private static let readingWork = 20
 
-    /// The ids of one field as the team may see them, without witnesses. Of a message that takes too much work, which is
-    /// refused, the rest is left out.
+    /// The ids of one field as the team may see them, without witnesses. If the message takes too
+    /// much work, the rest is left out, as the message will be refused.
     func outward(_ all: [[UInt8]]) -> [[UInt8]] {
         var shown = all.filter { !ids.isWitness($0, isRelayDomain: isRelayDomain) }
         if shown.count > Self.maximumCount { shown.removeSubrange(1...(shown.count - Self.maximumCount)) }
@@ -55,7 +58,7 @@ struct OutwardIDs {
         }
     }
 
-    /// One of the user's ids as the team sees it.
+    /// The hidden form of one of the user's ids.
     func hidden(_ id: [UInt8]) -> [UInt8] { ids.hide(id, account: account.number, relayDomain: account.relayAddress.domain) }
 
     /// Whether the team made an id, or has seen it in this hidden form.

@@ -1,14 +1,15 @@
-// The mark on relayed messages: it detects a loop, even where a reply has lost its Received fields.
+// The mark on relayed messages. It detects a loop even if a reply has lost its Received fields.
 
 import InternetMessage
 
-/// `X-Postern-Mark: <hops> <key id><MAC>`. A mark of this installation on arrival is a loop; that of another one adds its hops.
+/// `X-Postern-Mark: <hops> <key id><MAC>`. An incoming message with a mark of this installation is
+/// in a loop. The hops in another installation's mark are added.
 package struct RelayMark: Sendable {
     package static let fieldName = "X-Postern-Mark"
     private static let macDigits = 16
 
     private let keys: TokenKeys
-    /// The prepared fields for mail with few hops, which is nearly all of it.
+    /// The prepared fields for mail with few hops, as nearly all mail has.
     private let usual: [HeaderField]
 
     package init(keys: TokenKeys) {
@@ -25,7 +26,7 @@ package struct RelayMark: Sendable {
         HeaderField(fieldName, "\(hops) \(keys.seal(label(hops), digits: macDigits))")
     }
 
-    /// What the marks and Received fields of a message say.
+    /// The information in the marks and Received fields of a message.
     package enum Trace: Sendable, Hashable {
         /// Relayed by this installation before.
         case ours

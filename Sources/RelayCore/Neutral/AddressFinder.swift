@@ -1,24 +1,26 @@
-// Finds everything in a text that may be an address of anyone, in every form in which programs and people write one.
+// Finds everything in a text that may be an address of any person, in every form that programs and
+// people write.
 //
-// It knows no name: the candidates are the same whoever the user is. So typed text can count how many addresses it could
-// answer about, and quoted text can lose every address without any being looked for.
+// It knows no name, so the candidates are the same for every user. Typed text can therefore count
+// how many addresses it could reveal, and quoted text can lose every address without a search for
+// the user's.
 
 import InternetMessage
 import LeakSearch
 import Support
 
 struct AddressFinder {
-    /// How an address is written.
+    /// The written form of an address.
     enum Form: Sendable {
-        /// `@` and what people write in its place: `(at)`, `[at]`, `\@`.
+        /// `@` and its replacements: `(at)`, `[at]`, `\@`.
         case at
         /// ` at ` between spaces.
         case spelled
         /// `local=domain`, `local#domain`, `local%domain`: within the local part of another address.
         case verp
-        /// `domain=local`, as SRS writes it.
+        /// `domain=local`, as in SRS.
         case reversed
-        /// `local-40domain`, `local*40domain`: as gateways for links write it.
+        /// `local-40domain`, `local*40domain`: written by link gateways.
         case gateway
     }
 
@@ -27,30 +29,30 @@ struct AddressFinder {
         let form: Form
         let local: Range<Int>
         let domain: Range<Int>
-        /// The octets of a dot-atom before the separator, of which `local` is the last part.
+        /// The octets of a dot-atom before the separator; `local` is its last part.
         let run: Range<Int>
-        /// Whether the domain ends in a top-level domain and has more than that.
+        /// Whether the domain ends in a top-level domain and has at least one label before it.
         let isComplete: Bool
-        /// Whether a complete domain was found at the same place, which is the likelier one.
+        /// Whether a complete domain was found at the same place, and is more likely.
         let isDoubtful: Bool
 
-        /// From the first unit to behind the last.
+        /// From the first unit to the end of the last.
         var whole: Range<Int> { min(local.lowerBound, domain.lowerBound)..<max(local.upperBound, domain.upperBound) }
     }
 
-    /// Octets of the longest local part, its tag included, and of the longest domain.
+    /// Maximum octets of a local part, its tag included, and of a domain.
     static let maximumLocal = 128
     static let maximumDomain = 253
-    /// Octets of a line that a program may have broken within a word.
+    /// Minimum octets of a line that a program may have broken within a word.
     private static let longLine = 60
 
-    /// Whether tags were skipped: those of blocks divide words.
+    /// Whether the reading skips tags. Tags of blocks still divide words.
     private let skipsTags: Bool
-    /// The text in which the window's offsets lie.
+    /// The text to which the window's offsets refer.
     private let text: UnsafeBufferPointer<UInt8>
     private let window: DecodedWindow
     private let units: UnsafeBufferPointer<UInt8>
-    /// How often a unit was looked at: the work, counted for tests.
+    /// The number of times that a unit was examined: the work, counted for tests.
     private(set) var steps = 0
 
     init(_ window: DecodedWindow, of text: UnsafeBufferPointer<UInt8>, lens: DecodingPass) {
@@ -60,7 +62,8 @@ struct AddressFinder {
         units = window.octets
     }
 
-    /// Calls with each candidate whose separator begins in a range of the text, in order.
+    /// Calls `body` with each candidate that has a separator beginning in a range of the text, in
+    /// order.
     mutating func forEach(in range: Range<Int>, _ body: (Candidate) -> Void) {
         var unit = 1
         while unit < units.count {
@@ -75,7 +78,7 @@ struct AddressFinder {
 
     private struct Mark {
         let form: Form
-        /// The first unit of the separator, and the first behind it.
+        /// The first unit of the separator, and the first after it.
         let start: Int
         let end: Int
     }
@@ -83,7 +86,7 @@ struct AddressFinder {
     /// Whether each octet can end a separator.
     private static let endsMark: [Bool] = (0..<256).map { "@=#%)]}>-_t0".utf8.contains(UInt8($0)) }
 
-    /// The separator whose last unit this is.
+    /// The separator that ends with this unit.
     private func mark(endingAt last: Int) -> Mark? {
         guard Self.endsMark[Int(units[last])], last + 1 < units.count else { return nil }
         if units[last] == UInt8(ascii: "0") {
@@ -95,7 +98,7 @@ struct AddressFinder {
         guard let separator = Separator(before: last + 1, in: window) else { return nil }
         switch units[last] {
         case UInt8(ascii: "="), UInt8(ascii: "#"), UInt8(ascii: "%"):
-            // `%40`, `=40`: an encoded octet, which another reading decodes.
+            // `%40`, `=40`: an encoded octet; another reading decodes it.
             let isEscape =
                 last + 2 < units.count && units[last + 1].hexValue != nil && units[last + 2].hexValue != nil
                 && (units[last] == UInt8(ascii: "%")
@@ -110,7 +113,7 @@ struct AddressFinder {
     // MARK: Halves
 
     private mutating func find(around mark: Mark, _ body: (Candidate) -> Void) {
-        // A domain is there less often than a local part, and ends sooner.
+        // A domain is less frequent than a local part, and shorter to read.
         let needsDomain = mark.form != .at || isApart(mark.start) || isApart(mark.end)
         let ends = domains(from: mark.end)
         let hasComplete = ends.contains(where: \.isComplete)
@@ -129,7 +132,7 @@ struct AddressFinder {
         body(reversed)
     }
 
-    /// `home.example=jane`: only where what is before is a whole domain.
+    /// `home.example=jane`: only if a complete domain is before the separator.
     private mutating func reversed(around mark: Mark) -> Candidate? {
         var start = mark.start
         while start > 0, mark.start - start < Self.maximumDomain, start == mark.start || !isApart(start),
@@ -153,11 +156,12 @@ struct AddressFinder {
             form: .reversed, local: mark.end..<end, domain: name, run: mark.end..<end, isComplete: true, isDoubtful: false)
     }
 
-    /// Whether white space or a line break, but nothing unseen alone, is before a unit.
+    /// Whether white space or a line break is before a unit. Invisible characters alone do not
+    /// count.
     private func isApart(_ unit: Int) -> Bool {
         if window.separators[unit] & ~DecodedWindow.unseen != 0 { return true }
         guard skipsTags, unit > 0 else { return false }
-        // A tag was skipped where the source has more than the unit before.
+        // A tag was skipped if the source has more octets between the two units.
         var index = window.end(unit - 1)
         while index < window.start(unit) {
             if text[index] == UInt8(ascii: "<"), Elements.beginsBlock(text, at: index) { return true }
@@ -166,7 +170,8 @@ struct AddressFinder {
         return false
     }
 
-    /// Whether a program broke the word before this unit: only a line break is there, behind a long line or a soft one.
+    /// Whether a program broke the word before this unit: the only white space there is a line
+    /// break after a long line, or a soft line break.
     private func isWrapped(_ unit: Int) -> Bool {
         guard unit > 0, window.separators[unit] & DecodedWindow.space == 0 else { return false }
         let from = window.end(unit - 1)
@@ -177,7 +182,7 @@ struct AddressFinder {
 
     /// The octets of a dot-atom, or of a quoted string, directly before a separator.
     private mutating func run(endingAt end: Int) -> Range<Int>? {
-        // A line that begins with the sign goes on an address, however short the one before is.
+        // A line that begins with the sign continues an address, even if the line before is short.
         guard end > 0,
             end == units.count || window.separators[end] & DecodedWindow.lineBreak == 0 || isWrapped(end)
                 || units[end] == UInt8(ascii: "@")
@@ -191,7 +196,7 @@ struct AddressFinder {
         }
         var start = end
         while start > 0, end - start < Self.maximumLocal, Self.isAtom(units[start - 1]) {
-            // A line that ends with a full stop ends a sentence, and mostly an address in it.
+            // A full stop at the end of a line ends a sentence, and usually an address in it.
             if start < end, isApart(start), !isWrapped(start) || units[start - 1] == UInt8(ascii: ".") { break }
             start -= 1
             steps += 1
@@ -207,7 +212,7 @@ struct AddressFinder {
         }
     }
 
-    /// What is in a local part that people have.
+    /// Octets in the local parts of people.
     private static func isOfLocal(_ octet: UInt8) -> Bool {
         switch octet {
         case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, 0x80...0xFF, 0x27, 0x2B, 0x2D, 0x2E, 0x5F: true
@@ -215,7 +220,7 @@ struct AddressFinder {
         }
     }
 
-    /// Marks that stand around an address and are no part of it.
+    /// Marks around an address that do not belong to it.
     private static func isTrimmed(_ octet: UInt8) -> Bool {
         switch octet {
         case 0x27, 0x2A, 0x2B, 0x2D, 0x2E, 0x2F, 0x5F, 0x7E: true
@@ -227,16 +232,16 @@ struct AddressFinder {
         octet.isASCIIAlphanumeric || octet >= 0x80 || octet == UInt8(ascii: "-") || octet == UInt8(ascii: ".")
     }
 
-    /// What programs and people write directly before an address, and what no name begins with.
+    /// Texts that programs and people write directly before an address. No name begins with them.
     private static let glues = [
         "e-mail", "email", "mailto", "mail", "u003c", "u003e", "nbsp", "x22", "3d",
     ].map { Array($0.utf8) }
     private static let beginsGlue = (0..<256).map { octet in glues.contains { Int($0[0]) == octet } }
-    /// Octets that must be left behind such a word.
+    /// Minimum octets that must be left after such a text.
     private static let shortestGlued = 6
 
-    /// The local parts that a run may end with: as a rule one.
-    /// - Parameter isQuoted: whether an apostrophe is behind the domain.
+    /// The local parts with which a run may end; usually one.
+    /// - Parameter isQuoted: whether an apostrophe follows the domain.
     private func locals(_ run: Range<Int>, of mark: Mark, isQuoted: Bool) -> [Range<Int>] {
         if run.upperBound < mark.start, units[run.upperBound] == UInt8(ascii: "\"") { return [run] }
         var start = run.upperBound
@@ -251,7 +256,8 @@ struct AddressFinder {
         start = trimmed(start).lowerBound
         guard start < run.upperBound else { return [] }
         var found = [start..<run.upperBound]
-        // No local part has two dots in a row (RFC 5322 section 3.4.1), but a sentence has, and some providers gave such out.
+        // No local part has two dots in a row (RFC 5322 section 3.4.1). A sentence may have them,
+        // and some providers issued such addresses.
         if let second = units[start..<run.upperBound].indices.last(where: {
             $0 > start && units[$0] == 0x2E && units[$0 - 1] == 0x2E
         }),
@@ -259,14 +265,15 @@ struct AddressFinder {
         {
             found.append(trimmed(second + 1))
         }
-        // A word and an address that only one character without width divides: in an address with more of them each is unseen.
+        // A word and an address with exactly one zero-width character between them. In an address
+        // with more such characters, all are ignored.
         let unseen = (start + 1..<max(start + 1, run.upperBound)).filter { window.separators[$0] & DecodedWindow.unseen != 0 }
         if unseen.count == 1, !trimmed(unseen[0]).isEmpty { found.append(trimmed(unseen[0])) }
-        // What `\n` and its like stand for in JSON and calendars.
+        // The character after the backslash of `\n` and similar escapes in JSON and calendars.
         if start > 0, units[start - 1] == UInt8(ascii: "\\"), "bfnrt".utf8.contains(units[start]), !trimmed(start + 1).isEmpty {
             found.append(trimmed(start + 1))
         }
-        // A word in letters that people write beside Latin ones, directly before it.
+        // A word in another script that people write directly before Latin letters.
         if let last, last >= start, !trimmed(last + 1).isEmpty { found.append(trimmed(last + 1)) }
         if isQuoted, let mark = units[start..<run.upperBound].firstIndex(of: UInt8(ascii: "'")), !trimmed(mark + 1).isEmpty {
             found.append(trimmed(mark + 1))
@@ -288,7 +295,7 @@ struct AddressFinder {
         return found
     }
 
-    /// Behind the end of a colour as terminals write it, `ESC [ 1 m`, of which the number is before a unit or begins there.
+    /// The end of a terminal colour code, `ESC [ 1 m`, with its number before a unit or at it.
     private func colourEnd(_ start: Int) -> Int? {
         guard start > 1, units[start - 1] == UInt8(ascii: "[") || units[start - 1] == UInt8(ascii: ";"),
             units[max(0, start - 12)..<start].contains(0x1B)
@@ -304,10 +311,10 @@ struct AddressFinder {
         let isComplete: Bool
     }
 
-    /// The ends that a domain may have: as a rule one. More where letters follow that may belong to it or not, or where a line
-    /// ends that a program may have broken.
+    /// The possible ends of a domain; usually one. There are more if it is not clear whether the
+    /// next letters belong to it, or whether a program broke the line.
     private mutating func domains(from start: Int) -> [End] {
-        // A line that ends with the sign goes on with the domain, however short it is.
+        // A line that ends with the sign continues with the domain, even if the line is short.
         guard start < units.count,
             window.separators[start] & DecodedWindow.lineBreak == 0 || isWrapped(start)
                 || start > 0 && units[start - 1] == UInt8(ascii: "@")
@@ -317,11 +324,12 @@ struct AddressFinder {
         while end < units.count, end - start < Self.maximumDomain, Self.isOfDomain(units[end]) {
             if end > start, isApart(end) {
                 let so = ends(of: start..<end)
-                // A break beside a dot is within a domain that is not whole without what follows.
+                // A break next to a dot is within a domain that is incomplete without the next
+                // line.
                 let isAtDot =
                     units[end] == UInt8(ascii: ".")
                     || units[end - 1] == UInt8(ascii: ".") && !so.contains(where: \.isComplete)
-                // A whole domain with a full stop ends its sentence.
+                // A full stop after a complete domain ends the sentence.
                 let isOver = units[end - 1] == UInt8(ascii: ".") && so.contains(where: \.isComplete)
                 let isBroken =
                     window.separators[end] & DecodedWindow.lineBreak != 0 && (isWrapped(end) && !isOver || isAtDot)
@@ -341,7 +349,7 @@ struct AddressFinder {
         guard end > run.lowerBound, units[run.lowerBound] != UInt8(ascii: "."), units[run.lowerBound] != UInt8(ascii: "-") else {
             return []
         }
-        // Behind each dot a label begins; the last ones decide.
+        // A label begins after each dot; the last labels decide.
         var labels: [Range<Int>] = []
         var first = run.lowerBound
         for index in run.lowerBound..<end where units[index] == UInt8(ascii: ".") {
@@ -356,7 +364,7 @@ struct AddressFinder {
         }
         var found: [End] = []
         var last = labels.count - 1
-        // `home.example.zip`: the name of a file.
+        // `home.example.zip`: a file name.
         if last > 1, Self.isFileEnding(units[labels[last]]), TopLevelDomains.contains(units[labels[last - 1]]) { last -= 1 }
         if let whole = labels[1...last].last(where: { TopLevelDomains.contains(units[$0]) }) {
             found.append(End(end: whole.upperBound, isComplete: true))
@@ -367,7 +375,7 @@ struct AddressFinder {
         if let length = Self.topLevel(before: units[glued]) {
             found.append(End(end: glued.lowerBound + length, isComplete: true))
         }
-        // A name in a domain that is not known.
+        // A name in an unknown domain.
         let isName = units[labels[0]].contains { $0.isASCIILetter || $0 >= 0x80 }
         if isName, !Self.isNumeric(units[glued]), found.last?.end != end { found.append(End(end: end, isComplete: false)) }
         return found
@@ -382,9 +390,9 @@ struct AddressFinder {
         label.elementsEqual("zip".utf8) || label.elementsEqual("mov".utf8)
     }
 
-    /// Octets of the longest top-level domain with which a label begins.
+    /// Octets of the longest top-level domain at the beginning of a label.
     private static func topLevel(before label: Slice<UnsafeBufferPointer<UInt8>>) -> Int? {
-        // What no letter follows is meant before what one does.
+        // An end without a following letter is preferred to one with a following letter.
         if let end = label.firstIndex(where: { !$0.isASCIILetter && $0 < 0x80 }), TopLevelDomains.contains(label[..<end]) {
             return end - label.startIndex
         }

@@ -1,4 +1,5 @@
-// Links and paths of machines in text that the team or a program wrote: of a link its scheme and its host stay.
+// Links and local paths in text that the team or a program wrote. A link keeps only its scheme and
+// host.
 
 import InternetMessage
 import Support
@@ -12,7 +13,7 @@ struct NeutralLinks {
     /// Links that stay, at the team's own domains, in order.
     private(set) var teamLinks: [Range<Int>] = []
 
-    /// Letters of a scheme (RFC 3986 section 3.1) that are looked at.
+    /// Maximum letters of a scheme (RFC 3986 section 3.1) that are read.
     private static let longestScheme = 30
     private static let longestHost = 255
 
@@ -49,7 +50,7 @@ struct NeutralLinks {
 
     // MARK: Octets as a program reads them
 
-    /// The octet at an index, a reference decoded, and where the next one is.
+    /// The octet at an index, with a reference decoded, and the index of the next one.
     private func unit(_ index: Int) -> (octet: UInt8, next: Int)? {
         guard index < text.count else { return nil }
         if isMarkup, text[index] == UInt8(ascii: "&"), let reference = HTMLReference.read(text, at: index) {
@@ -58,7 +59,7 @@ struct NeutralLinks {
         return (text[index], index + 1)
     }
 
-    /// Behind two slashes, also as JSON writes them; nil where there are none.
+    /// The index after two slashes, also in the escaped form of JSON; nil if there are none.
     private func slashes(_ index: Int) -> Int? {
         var index = index
         for _ in 0..<2 {
@@ -88,7 +89,8 @@ struct NeutralLinks {
     private mutating func scheme(colon: Range<Int>) -> Int? {
         let scheme = scheme(before: colon.lowerBound)
         guard let last = scheme.last, last.isASCIIAlphanumeric else { return nil }
-        // Of `xmailto` the last letters count, as text may be directly before.
+        // In `xmailto`, only the last letters count, as other text may be directly before the
+        // scheme.
         if let authority = slashes(colon.upperBound) {
             if scheme == Array("file".utf8) || scheme == Array("smb".utf8) {
                 return path(from: colon.lowerBound - scheme.count)
@@ -101,7 +103,7 @@ struct NeutralLinks {
         switch Kind(scheme) {
         case .mailbox:
             let end = end(from: from, opener: opener(colon.lowerBound - scheme.count))
-            // What is before is an address, which is found like any other.
+            // The text before the question mark is an address, which is found like any other.
             if let question = text[from..<end].firstIndex(of: UInt8(ascii: "?")) { cut(question..<end) }
             return end
         case .content:
@@ -141,7 +143,7 @@ struct NeutralLinks {
         }
     }
 
-    /// A link with a scheme: all behind the host goes, and what names the reader before it.
+    /// A link with a scheme: removes everything after the host, and the user name before it.
     private mutating func link(from colon: Int, authority: Int) -> Int {
         let opener = opener(colon - scheme(before: colon).count)
         let end = end(from: authority, opener: opener)
@@ -161,7 +163,7 @@ struct NeutralLinks {
 
     private static func endsHost(_ octet: UInt8) -> Bool { "/?#\\".utf8.contains(octet) || octet <= 0x20 }
 
-    /// Cuts what is behind a host, unless it is the team's.
+    /// Removes the text after a host, unless the host is the team's.
     private mutating func cut(behind host: Range<Int>, to end: Int, whole: Range<Int>) -> Int {
         let name = text[host].prefix(Self.longestHost).prefix { $0 != UInt8(ascii: ":") }.map(\.asciiLowercased)
         if isTeamHost(name) {
@@ -195,7 +197,8 @@ struct NeutralLinks {
 
     private func opener(_ start: Int) -> UInt8 { start > 0 ? text[start - 1] : 0 }
 
-    /// Where a link ends: at white space, an angle bracket or a quote, or at the bracket that closes what is before it.
+    /// The end of a link: at white space, an angle bracket or a quote, or at the bracket that
+    /// closes an earlier one.
     private func end(from start: Int, opener: UInt8) -> Int {
         let closer: UInt8 =
             switch opener {
@@ -213,14 +216,14 @@ struct NeutralLinks {
             {
                 break
             }
-            // A space that does not break (U+00A0) and marks of East Asian sentences end it too.
+            // A no-break space (U+00A0) and East Asian sentence marks also end it.
             if octet == 0xC2, end + 1 < text.count, text[end + 1] == 0xA0 { break }
             if octet == 0xE3, end + 2 < text.count, text[end + 1] == 0x80 { break }
             end += 1
         }
         guard opener != UInt8(ascii: "\"") else { return end }
         while end > start, ".,;:!?".utf8.contains(text[end - 1]) {
-            // The end of a reference is no mark of the sentence.
+            // The semicolon of a reference is not punctuation of the sentence.
             if isMarkup, text[end - 1] == UInt8(ascii: ";"), text[max(start, end - 10)..<end].contains(UInt8(ascii: "&")) {
                 break
             }
@@ -244,7 +247,7 @@ struct NeutralLinks {
         guard index + 3 < text.count, text[index + 1] == UInt8(ascii: "\\"), text[index + 2].isASCIIAlphanumeric,
             index == 0 || !Self.isOfWord(text[index - 1]) && text[index - 1] != UInt8(ascii: "\\")
         else { return nil }
-        // `\\` and a word alone is an escaped backslash.
+        // `\\` followed by only a word is an escaped backslash.
         var end = index + 2
         while end < text.count, text[end].isASCIIAlphanumeric || "._-$".utf8.contains(text[end]) { end += 1 }
         guard end < text.count, text[end] == UInt8(ascii: "\\") else { return nil }
@@ -266,7 +269,8 @@ struct NeutralLinks {
         return path(from: index)
     }
 
-    /// Replaces a path: to white space or a quote, or to the quote that closes the one before it.
+    /// Replaces a path: up to white space or a quote, or up to the quote that matches the one
+    /// before it.
     private mutating func path(from start: Int) -> Int {
         let opener = opener(start)
         let closer: UInt8 =
@@ -293,7 +297,7 @@ struct NeutralLinks {
         return end
     }
 
-    /// Whether a single space belongs to a path: the word behind it has a further backslash.
+    /// Whether a single space belongs to a path: another backslash is in the word after it.
     private func continuesPath(_ space: Int) -> Bool {
         guard text[space] == 0x20, space + 1 < text.count, text[space + 1] > 0x20 else { return false }
         var index = space + 1

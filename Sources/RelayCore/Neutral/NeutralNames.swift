@@ -1,21 +1,22 @@
-// The names that stand before addresses in attributions and header blocks.
+// The names before addresses in attributions and header blocks.
 
 import InternetMessage
 import Support
 
 enum NeutralNames {
-    /// Octets and words of a name that are looked at.
+    /// Maximum octets and words of a name that are read.
     private static let longestName = 128
     private static let longestTag = 400
     private static let mostWords = 6
 
-    /// What goes of the name before an address that goes: `Anna Berg <anna@example.org>`, `"Berg, Anna" (anna@example.org)`.
+    /// The parts to remove of the name before a removed address: `Anna Berg <anna@example.org>`,
+    /// `"Berg, Anna" (anna@example.org)`.
     static func finds(before address: Int, in text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax) -> [Neutraliser.Find] {
         var reader = Backwards(text: text, isMarkup: syntax == .markup, index: address)
         reader.skipBrackets()
         guard reader.hasBracket else { return [] }
         return reader.name().map { word in
-            // With the space behind it.
+            // With the space after it.
             let end = word.upperBound < text.count && text[word.upperBound] == 0x20 ? word.upperBound + 1 : word.upperBound
             return Neutraliser.Find(kind: .cut, range: word.lowerBound..<end, replacement: [])
         }
@@ -24,7 +25,7 @@ enum NeutralNames {
     private struct Backwards {
         let text: UnsafeBufferPointer<UInt8>
         let isMarkup: Bool
-        /// Behind what is read next.
+        /// The index after the octet that is read next (reading goes backwards).
         var index: Int
         var hasBracket = false
 
@@ -54,7 +55,7 @@ enum NeutralNames {
                     }
                     index = start
                 } else if "<([".utf8.contains(text[index - 1]) {
-                    // Within a tag, as the address of a link is.
+                    // Within a tag, as in the address of a link.
                     if text[index - 1] == UInt8(ascii: "<"), isMarkup { return }
                     hasBracket = true
                     index -= 1

@@ -1,24 +1,26 @@
-// Text that the team or a program wrote, without any address: of a team, of a user, or of anyone.
+// Removes every address from text that the team or a program wrote: addresses of teams, of users,
+// and of anyone else.
 //
-// It asks nothing about the user, so that the result is the same whatever the team has guessed. Words, marks and numbers stay,
-// as help desks read them.
+// It uses no data about the user, so the result is the same for every guess of the team. Words,
+// marks and numbers stay, as help desks read them.
 
 import InternetMessage
 import Support
 
-/// What stands in the place of what went.
+/// The text that replaces a removed text.
 enum NeutralMark {
     static let address = Array("[address]".utf8)
     static let path = Array("[path]".utf8)
     static let quotation = Array("[quotation removed]".utf8)
-    /// An address within a link, where a bracket would end it.
+    /// An address within a link, which a bracket would end.
     static let addressInLink = Array("%5Baddress%5D".utf8)
 
-    /// The mark of an address as it is written in a text that is read so.
+    /// The mark of an address, in the encoding of the text.
     static func address(in lens: DecodingPass) -> [UInt8] { lens.contains(.percent) ? addressInLink : address }
 }
 
-/// Writes quoted and programs' text without addresses. Not thread-safe: one for each message.
+/// Writes quoted text and programs' text without addresses. Not thread-safe: make one for each
+/// message.
 final class Neutraliser {
     private let names: ReplyNames
     private let reader: TokenReader
@@ -27,17 +29,17 @@ final class Neutraliser {
     private let anchors: WordTable
     private let scratch = Scratch()
 
-    /// Levels of base64 within base64 that are decoded.
+    /// Levels of nested base64 that are decoded.
     private static let maximumDepth = 2
-    /// Octets searched at once; two windows overlap by more than any address with its encodings.
+    /// Octets searched at a time. Two windows overlap by more than any address with its encodings.
     private static let window = 262_144
     private static let overlap = 2_048
     /// Octets around an encoded character that are read again.
     private static let reach = 1_024
 
     /// - Parameters:
-    ///   - names: of these, only the relay's own addresses, the team's domains and the correspondents are asked for.
-    ///   - reader: reads tokens in all texts of one message, and so does `own`.
+    ///   - names: only the relay's own addresses, the team's domains and the correspondents are used.
+    ///   - reader: reads tokens in all texts of one message; so does `own`.
     init(names: ReplyNames, reader: TokenReader? = nil, own: OwnTokens? = nil) {
         self.names = names
         self.reader = reader ?? TokenReader(names: names)
@@ -48,7 +50,7 @@ final class Neutraliser {
         anchors = table
     }
 
-    /// Memory that is reused from text to text.
+    /// Memory that is reused for each text.
     private final class Scratch {
         private var last: DecodedWindow?
         private(set) lazy var base64 = (0..<Neutraliser.maximumDepth).map { _ in EmbeddedBase64() }
@@ -82,22 +84,22 @@ final class Neutraliser {
         return edits
     }
 
-    /// A text without addresses; nil where nothing changes.
+    /// A text without addresses; nil if nothing changes.
     func rewrite(_ utf8: [UInt8], syntax: TextSyntax = .plain, as standing: Standing = .program) -> [UInt8]? {
         let edits = edits(utf8, syntax: syntax, in: Stretches(standing))
         return edits.isEmpty ? nil : edits.applied(to: utf8)
     }
 
-    /// One thing in a text that goes, or that must not change.
+    /// One find in a text: removed, or protected from change.
     struct Find {
         enum Kind: Int {
             /// A link that is cut, a path, a name.
             case cut
             /// An address of anyone.
             case address
-            /// What the relay puts there itself.
+            /// Text that the relay itself writes there.
             case made
-            /// What stays, whatever else is found in it.
+            /// Text that stays, regardless of other finds in it.
             case kept
         }
         let kind: Kind
@@ -107,7 +109,8 @@ final class Neutraliser {
 
     private func edits(of text: [UInt8], syntax: TextSyntax, isAttribution: Bool, depth: Int) -> [TextEdit] {
         let finds = text.withUnsafeBufferPointer { buffer -> [Find] in
-            // What is decoded from other data is searched for addresses alone: its links lead nowhere.
+            // Text decoded from other data is searched only for addresses, as its links lead
+            // nowhere.
             var links = depth == 0 ? NeutralLinks(buffer, syntax: syntax, isTeamHost: names.isAtTeam) : nil
             links?.read()
             var finds = links?.finds ?? []
@@ -129,7 +132,8 @@ final class Neutraliser {
         return Self.merged(all)
     }
 
-    /// In order and without overlaps: what contains another counts, and what partly overlaps is one.
+    /// In order and without overlaps. A find that contains another replaces it; finds that partly
+    /// overlap become one.
     private static func merged(_ finds: [Find]) -> [TextEdit] {
         let ordered = finds.sorted {
             $0.range.lowerBound != $1.range.lowerBound
@@ -162,7 +166,8 @@ final class Neutraliser {
 
     // MARK: Reading
 
-    /// Reads a text in one lens, in windows: `body` gets each with the range of the text at which a find may begin.
+    /// Reads a text in one decoding, in windows. `body` gets each window with the range of the text
+    /// in which a find may begin.
     private func read(
         _ text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, _ body: (DecodedWindow, Range<Int>) -> Void
     ) {
@@ -233,7 +238,8 @@ final class Neutraliser {
         }
     }
 
-    /// Whether a candidate is an address to a reader, rather than a value of a program or words of a sentence.
+    /// Whether a reader would take a candidate for an address, and not for a program's value or
+    /// words of a sentence.
     private static func isLikely(_ candidate: AddressFinder.Candidate, _ units: UnsafeBufferPointer<UInt8>) -> Bool {
         if candidate.isDoubtful { return false }
         let local = units[candidate.local]
@@ -246,7 +252,8 @@ final class Neutraliser {
         }
     }
 
-    /// What an address at a relay domain becomes; a replacement of nil is an address that is not this account's.
+    /// The replacement of an address at a relay domain; a nil replacement means that the address is
+    /// not this account's.
     private struct Ours {
         let range: Range<Int>
         let replacement: [UInt8]?
@@ -288,7 +295,8 @@ final class Neutraliser {
         return Ours(range: source(from: candidate.local.lowerBound), replacement: nil, isKept: false)
     }
 
-    /// Tokens without their domain: of this account wherever they are, of others as words.
+    /// Tokens without their domain. Those of this account are found anywhere, those of others only
+    /// as words.
     private func tokens(_ window: DecodedWindow, _ range: Range<Int>, _ body: (Range<Int>, AddrSpec?) -> Void) {
         let units = window.octets
         let joins: (Int) -> Bool = {
@@ -342,7 +350,7 @@ final class Neutraliser {
         }
     }
 
-    /// Digits of a run that may be a text in hexadecimal.
+    /// Minimum digits of a run that may be a text in hexadecimal.
     private static let shortestHexadecimal = 24
 
     private func hexadecimal(_ text: UnsafeBufferPointer<UInt8>, _ teamLinks: [Range<Int>]) -> [Find] {
@@ -376,9 +384,9 @@ final class Neutraliser {
     }
 }
 
-/// How addresses are written into a text.
+/// Writes addresses in the encoding of a text.
 enum AddressWriting {
-    /// A local part as it must be written in its place.
+    /// A local part, escaped as its place requires.
     static func local(_ local: String, lens: DecodingPass, syntax: TextSyntax) -> [UInt8] {
         var output: [UInt8] = []
         for octet in local.utf8 {

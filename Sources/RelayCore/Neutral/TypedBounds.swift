@@ -1,34 +1,36 @@
-// How many addresses and words typed text holds, so that one reply answers few guesses.
+// Limits the addresses and words in typed text, so that one reply can confirm only a few guesses.
 
-/// The different addresses and words of the typed text of one reply, counted without knowing the user. So one reply answers a
-/// bounded number of guesses, whatever its forms make it take for typed.
+/// The different addresses and words in the typed text of one reply, counted without data about the
+/// user. So one reply can confirm only a limited number of guesses, even if its form makes the
+/// relay take all of it for typed text.
 struct TypedBounds: Sendable {
-    /// Different addresses beyond which typed text is treated like quoted text.
+    /// Maximum different addresses. Beyond this number, typed text is treated like quoted text.
     static let addresses = 4
-    /// Different words that look like a local part, beyond which none is looked for alone.
+    /// Maximum different words that look like a local part. Beyond this number, no word alone is
+    /// searched for.
     static let words = 16
 
     /// How the typed text of a reply is treated.
     enum Mode: Sendable {
         /// Addresses and bare local parts of the user are replaced.
         case full
-        /// Only addresses are.
+        /// Only addresses are replaced.
         case withoutWords
-        /// Every address goes, whoever has it.
+        /// Every address is removed, of any owner.
         case neutral
     }
 
     private var seenAddresses: Set<[UInt8]> = []
     private var seenWords: Set<[UInt8]> = []
-    /// Words that are seen in links alone.
+    /// Words that were seen only in links.
     private var seenLinked: Set<[UInt8]> = []
 
-    /// - Parameter address: canonical, as it is compared.
+    /// - Parameter address: in the canonical form used for comparison.
     mutating func note(address: [UInt8]) {
         if seenAddresses.count <= Self.addresses { seenAddresses.insert(address) }
     }
 
-    /// - Parameter word: lower case; a word that is no local part of its own does not count.
+    /// - Parameter word: lower case. A word that cannot be a local part does not count.
     mutating func note(word: [UInt8], isLinked: Bool = false) {
         guard Self.counts(word) else { return }
         if isLinked {
@@ -38,10 +40,11 @@ struct TypedBounds: Sendable {
         }
     }
 
-    /// Whether words in links are looked for: all words count together.
+    /// Whether words in links are searched for. All words count together.
     var readsLinks: Bool { mode == .full && seenWords.union(seenLinked).count <= Self.words }
 
-    /// Whether a word is looked for alone, as a local part: digits with marks between them are dates, times and amounts.
+    /// Whether a word alone may be a local part. Digits with marks between them do not count: they
+    /// are dates, times and amounts.
     static func counts(_ word: [UInt8]) -> Bool {
         LocalPartGuard(word) != .none
             && (word.contains { $0.isASCIILetter || $0 >= 0x80 } || word.allSatisfy(\.isASCIIDigit))

@@ -1,17 +1,18 @@
-// DMARC aggregate reports (RFC 9990): which hosts sent mail in the name of a relay domain, as a receiver of that mail reports.
+// DMARC aggregate reports (RFC 9990): a receiver's list of the hosts that sent it mail in the name
+// of a relay domain.
 
 import MailAuth
 import Support
 
-/// One receiver's report on one relay domain, mostly for one day.
+/// One receiver's report on one relay domain, usually for one day.
 package struct AggregateReport: Sendable, Hashable {
     /// Messages of one host with the same result.
     package struct Source: Sendable, Hashable {
         package let address: IPAddress
-        /// Whether DKIM passed and was aligned; `passesSPF` likewise.
+        /// Whether DKIM passed and was aligned; `passesSPF` is the same for SPF.
         package let passesDKIM: Bool
         package let passesSPF: Bool
-        /// What was done with them: `none`, `quarantine` or `reject`.
+        /// The receiver's action on them: `none`, `quarantine` or `reject`.
         package let disposition: String
 
         package init(address: IPAddress, passesDKIM: Bool, passesSPF: Bool, disposition: String) {
@@ -26,22 +27,22 @@ package struct AggregateReport: Sendable, Hashable {
 
     /// The domain whose DMARC record asked for the report; lower case.
     package let domain: String
-    /// Distinguishes it from other reports of its author.
+    /// Distinguishes it from other reports of the same author.
     package let identifier: String
     /// Seconds since 1970.
     package let beginsAt: Int64
     package let endsAt: Int64
-    /// Messages that passed, and that did not.
+    /// Messages that passed, and messages that did not.
     package private(set) var passed = 0
     package private(set) var failed = 0
     /// The messages of each source, for the first `maximumSources` sources.
     package private(set) var messages: [Source: Int] = [:]
 
-    /// Sources that are counted separately.
+    /// Maximum sources that are counted separately.
     private static let maximumSources = 50
     /// Maximum messages of a report; records beyond this sum are ignored.
     private static let maximumCount = 1_000_000_000
-    /// Seconds that a report may cover; a day is usual.
+    /// Maximum seconds that a report may cover; a day is usual.
     private static let longest: Int64 = 8 * 86_400
 
     /// A report on these messages.
@@ -54,7 +55,8 @@ package struct AggregateReport: Sendable, Hashable {
         for (source, count) in messages { if source.passes { passed += count } else { failed += count } }
     }
 
-    /// Reads the XML of RFC 9990 section 3 (and of RFC 7489 appendix C, which most write); nil where it is not a report.
+    /// Reads the XML of RFC 9990 section 3, and of RFC 7489 appendix C, which most receivers write;
+    /// nil if it is not a report.
     /// - Parameter now: seconds since 1970; a report covers the past.
     package init?(xml: [UInt8], now: Int64) {
         var (values, record): ([String: String], [String: String]) = ([:], [:])
@@ -99,20 +101,22 @@ package struct AggregateReport: Sendable, Hashable {
     }
 }
 
-/// The part of XML that reports use: elements and their text. A document type is refused, as XML entities can read files and
-/// fill memory; attributes, comments and processing instructions are skipped.
+/// The subset of XML that reports use: elements and their text. Refuses a document type, as XML
+/// entities can read files and fill memory. Skips attributes, comments and processing instructions.
 enum XMLReader {
     private static let maximumDepth = 16
-    /// Octets of an element's text that are kept, and of its name.
+    /// Maximum octets that are kept of an element's text, and of its name.
     private static let maximumText = 1_024
     private static let maximumName = 128
-    /// Maximum tags, comments and the like in a document: its octets alone do not bound the cost of reading it. A report has some
-    /// 25 for each record.
+    /// Maximum tags, comments and similar in a document, as the size alone does not limit the cost
+    /// of reading it. A report has about 25 for each record.
     private static let maximumMarks = 400_000
 
-    /// Reads a document. Calls back at the end of each element with the names of its ancestors and itself, without prefixes,
-    /// and its trimmed text. Entities are not decoded: no value that is read has any.
-    /// - Returns: false where it is not well-formed, as far as this is checked; earlier callbacks are then void.
+    /// Reads a document. At the end of each element, calls back with the names of its ancestors and
+    /// itself, without prefixes, and its trimmed text. Entities are not decoded, as no value that
+    /// is used has any.
+    /// - Returns: false if it is not well-formed, as far as this is checked. Earlier callbacks are
+    ///   then invalid.
     static func read(_ document: [UInt8], _ element: (_ path: [String], _ text: String) -> Void) -> Bool {
         var rest = document[...]
         if rest.starts(with: [0xEF, 0xBB, 0xBF]) { rest = rest.dropFirst(3) }

@@ -4,23 +4,24 @@ import InternetMessage
 import LeakSearch
 
 enum AggregateReportReader {
-    /// Maximum octets of an unpacked report, and its maximum ratio to the packed size. Reports of large domains have some
-    /// hundred thousand octets, packed to a tenth or less; the memory of a message is reckoned by its size.
+    /// Maximum octets of an unpacked report, and its maximum ratio to the packed size. Reports of
+    /// large domains have some hundred thousand octets, packed to a tenth or less. The memory for a
+    /// message is calculated from its size.
     private static let limit = 8_000_000
     private static let factor = 40
-    /// Octets that even the smallest report may unpack to.
+    /// Octets to which even the smallest report may unpack.
     private static let least = 500_000
 
-    /// Whether a message says that it is a report (RFC 9990 section 4.1: the form of the Subject).
+    /// Whether a message announces a report (RFC 9990 section 4.1: the form of the Subject).
     static func isAnnounced(by header: HeaderSection) -> Bool {
         let subject = (header.first("Subject")?.decodedValue ?? "").lowercased()
         return subject.contains("report domain:") && subject.contains("submitter:")
     }
 
-    /// The report; nil where there is none that can be read.
+    /// The report; nil if there is none or it cannot be read.
     static func read(header: HeaderSection, body: [UInt8], now: Int64) -> AggregateReport? {
         let parts = MIMEPart.parse(header: header, body: body).flattened
-        // A report has one such part; further ones are ignored.
+        // A report has one such part; others are ignored.
         guard let part = parts.first(where: { !$0.isComposite && isPacked($0.contentType) }),
             let octets = part.transferEncoding.decode(body[part.bodyRange])?.bytes,
             let xml = unpacked(octets, WorkBudget(octets: body.count))
@@ -28,7 +29,7 @@ enum AggregateReportReader {
         return AggregateReport(xml: xml, now: now)
     }
 
-    /// Content types of reports; some declare only octets.
+    /// Content types of reports; some reports declare only octets.
     private static func isPacked(_ type: ContentType) -> Bool {
         ["gzip", "x-gzip", "zip", "x-zip-compressed", "x-zip", "octet-stream", "xml"].contains {
             type.matches("application", $0)

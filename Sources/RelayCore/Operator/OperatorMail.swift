@@ -1,16 +1,18 @@
-// Mail from programs to the operator's mailboxes: complaints and DMARC reports. All of it is delivered unchanged; the contents
-// of these two are recorded on the way, where there is room and time. Other mail is not examined.
+// Mail from programs to the operator's mailboxes: complaints and DMARC reports. All such mail is
+// delivered unchanged. The content of these two kinds is also recorded, if there is memory and
+// time. Other mail is not examined.
 
 import InternetMessage
 import MailAuth
 import Support
 
-/// A message to the operator's mailboxes, while it arrives. An error in reading it never keeps it from the operator. Not
-/// thread-safe.
+/// A message to the operator's mailboxes, during its arrival. The operator gets it even if an error
+/// occurs in reading it. Not thread-safe.
 final class OperatorMail {
     private enum Kind { case complaint, aggregate }
 
-    /// Octets of a complaint that are read: the facts are at its beginning, and anyone can send one.
+    /// Octets of a complaint that are read. The facts are at its beginning, and anyone can send
+    /// one.
     private static let complaintLimit = 131_072
 
     private let engine: RelayEngine
@@ -21,7 +23,7 @@ final class OperatorMail {
     private var kind: Kind?
     private var body: HeldBody?
     private var authentication: (any AuthenticationSession)?
-    /// Whether the header section is one that a report may have: safe, and within the limits.
+    /// Whether the header section is possible for a report: safe, and within the limits.
     private var isPlain = true
 
     init(engine: RelayEngine, client: SMTPClientIdentity, now: Int64) {
@@ -43,7 +45,8 @@ final class OperatorMail {
             kind = .complaint
         } else if AggregateReportReader.isAnnounced(by: header) {
             kind = .aggregate
-            // The wait for the DNS comes before any body is held; a message that no body could prove is not held.
+            // The DNS queries come before the body is kept. If no body could prove the message,
+            // none is kept.
             let session = engine.authenticator.begin(client: client, header: header, now: now)
             if let best = session.prepare(), (try? Reply.prove(header, evidence: best, client: client)) == nil { return }
             authentication = session
@@ -59,7 +62,7 @@ final class OperatorMail {
     }
 
     /// Records its contents.
-    /// - Returns: the outcome, for the log; nil where it is ordinary mail.
+    /// - Returns: the outcome, for the log; nil for ordinary mail.
     func finish(_ turn: @escaping () -> (any RewritingTurn)?) -> RelayReason? {
         guard let kind else { return nil }
         let code: RelayReason.Code = kind == .complaint ? .complaint : .dmarcReport
@@ -78,7 +81,7 @@ final class OperatorMail {
         return try Complaint.record(token, engine: engine, day: UInt64(max(0, now) / 86_400))
     }
 
-    /// Anyone can write here: a report whose author is not proved counts for nothing.
+    /// Anyone can write here, so a report without a proved author does not count.
     private func aggregate(_ turn: @escaping () -> (any RewritingTurn)?) throws(Refusal) -> String? {
         guard let authentication else { return "not proved" }
         let author: AddrSpec

@@ -1,5 +1,5 @@
-// A text of markup taken apart: its lines as a reader sees them, the containers in which programs put quotations, and what no
-// reader sees. One pass; no tag, quote or comment is looked for twice.
+// Parses marked-up text into its visible lines, the containers in which programs put quotations,
+// and the text that is not shown. One pass: no tag, quote or comment is searched for twice.
 
 import InternetMessage
 import Support
@@ -7,13 +7,13 @@ import Support
 struct Elements {
     /// A line of text between two tags of blocks.
     struct Line {
-        /// Where it begins in the source.
+        /// Its start in the source.
         let start: Int
-        /// The text with references decoded and white space joined, in `text`.
+        /// The range in `text` of its words, with references decoded and white space joined.
         var words: Range<Int>
         /// Whether it is within a container of a quotation.
         let isContained: Bool
-        /// Whether that is one in which a program puts the attribution.
+        /// Whether that container is one in which a program puts the attribution.
         let isAttribution: Bool
     }
 
@@ -23,27 +23,28 @@ struct Elements {
     private(set) var text: [UInt8] = []
     /// Comments, scripts, styles and heads, in order.
     private(set) var hidden: [Range<Int>] = []
-    /// Where the quotation begins that runs to the end; nil where no element says so.
+    /// The start of a quotation that extends to the end; nil if no element marks one.
     private(set) var tail: Int?
 
-    /// Octets of a line that are kept.
+    /// Maximum octets that are kept of a line.
     static let lineLength = 600
 
     private let source: UnsafeBufferPointer<UInt8>
-    /// Open containers, innermost last: the tag, and the tags of the same name that are open within it.
+    /// Open containers, innermost last: the tag, and the number of open tags of the same name
+    /// within it.
     private var open: [(name: Name, nested: Int, isAttribution: Bool)] = []
-    /// How many tags of a name are open outside of all containers.
+    /// The number of open tags of each name outside of all containers.
     private var outside = [Int](repeating: 0, count: Name.count)
-    /// The line of the first container that was closed, of each name.
+    /// The line of the first closed container, for each name.
     private var closed = [Int?](repeating: nil, count: Name.count)
     private var preformatted = 0
     private var isSpaced = true
-    /// Octets for which the rest of the source was searched in vain.
+    /// Octets that the rest of the source does not contain.
     private var missing: Set<UInt8> = []
-    /// Whether a `>` in quotes belongs to an attribute; not where a quote never ended.
+    /// Whether a `>` in quotes belongs to an attribute. False after a quote without an end.
     private var honoursQuotes = true
 
-    /// The names of elements that can hold a quotation, and of those that divide lines.
+    /// The names of elements that can contain a quotation, and of those that divide lines.
     enum Name: UInt8 {
         case blockquote, div, span, table, section, article, td, p, other
 
@@ -86,7 +87,7 @@ struct Elements {
 
     private mutating func begin(at start: Int) {
         if let last = lines.last, last.words.isEmpty, last.isContained == !open.isEmpty {
-            // An empty line says nothing; the next one begins where it began.
+            // An empty line has no content. The next line begins at its start.
             if last.isAttribution == isAttribution { return }
         }
         if let last = lines.last, last.words.isEmpty, last.start == start { lines.removeLast() }
@@ -113,7 +114,7 @@ struct Elements {
 
     // MARK: Tags
 
-    /// Reads a tag, a comment or a declaration; returns its end, nil where it is text.
+    /// Reads a tag, a comment or a declaration. Returns its end; nil if it is text.
     private mutating func markup(at start: Int) -> Int? {
         guard start + 1 < source.count else { return nil }
         switch source[start + 1] {
@@ -131,7 +132,8 @@ struct Elements {
         }
     }
 
-    /// Behind the next octet of a kind; the rest of the source is searched for it in vain only once.
+    /// The index after the next octet of this value. If there is none, the rest of the source is
+    /// searched only once.
     private mutating func after(_ octet: UInt8, from start: Int) -> Int? {
         guard !missing.contains(octet) else { return nil }
         if let found = source.firstIndex(of: octet, from: start) { return found + 1 }
@@ -141,7 +143,7 @@ struct Elements {
 
     private mutating func declaration(at start: Int) -> Int {
         guard source[start...].starts(with: "<!--".utf8) else { return after(UInt8(ascii: ">"), from: start) ?? source.count }
-        // `<!-->` and `<!--->` are comments too.
+        // `<!-->` and `<!--->` are also comments.
         var index = start + 2
         while let end = after(UInt8(ascii: ">"), from: index) {
             if end - 3 >= start + 2, source[end - 2] == 0x2D, source[end - 3] == 0x2D { return end }
@@ -238,7 +240,8 @@ struct Elements {
         } else if outside[Int(kind.rawValue)] > 0 {
             outside[Int(kind.rawValue)] -= 1
         } else if let first = closed[Int(kind.rawValue)] {
-            // An end without its beginning: what the container held has closed it too early. All up to here was in it.
+            // An end tag without a start tag: the content of the container closed it too early. All
+            // lines up to here were in the container.
             for line in first..<max(first, lines.count) where !lines[line].isContained {
                 lines[line] = Line(start: lines[line].start, words: lines[line].words, isContained: true, isAttribution: false)
             }
@@ -259,7 +262,7 @@ struct Elements {
         return source.count
     }
 
-    /// Where a head ends: at its end tag, or before the body.
+    /// The end of a head: at its end tag, or before the body.
     private mutating func headEnd(from start: Int) -> Int? {
         guard !missing.contains(0) else { return nil }
         var index = start
@@ -270,14 +273,14 @@ struct Elements {
             if source[open...].prefix(5).equalsIgnoringASCIICase("<body".utf8) { return open }
             index = open + 1
         }
-        // Searched in vain once.
+        // Do not search for it again.
         missing.insert(0)
         return nil
     }
 
     // MARK: For others that read markup
 
-    /// Whether a tag begins here that divides words.
+    /// Whether a tag that divides words begins here.
     static func beginsBlock(_ text: UnsafeBufferPointer<UInt8>, at start: Int) -> Bool {
         var index = start + 1
         if index < text.count, text[index] == UInt8(ascii: "/") { index += 1 }
@@ -304,7 +307,7 @@ struct Elements {
     }
 }
 
-/// One tag with the attributes that tell a quotation.
+/// One tag with the attributes that mark a quotation.
 private struct Tag {
     let end: Int
     private var classes: [UInt8] = []
@@ -313,7 +316,7 @@ private struct Tag {
     private var name: [UInt8] = []
     private var other: Set<[UInt8]> = []
 
-    /// Octets of a value that are looked at.
+    /// Maximum octets of a value that are read.
     private static let longestValue = 400
 
     /// - Parameter after: finds an octet.
@@ -358,7 +361,7 @@ private struct Tag {
     }
 
     private mutating func set(_ attribute: [UInt8], _ value: [UInt8]) {
-        // `class=3D"x"`: quoted-printable that a program took for text.
+        // `class=3D"x"`: quoted-printable that a program left undecoded.
         let value = Array(value.starts(with: "3d\"".utf8) ? value.dropFirst(3)[...] : value[...]).filter {
             $0 != UInt8(ascii: "\"")
         }
@@ -374,7 +377,7 @@ private struct Tag {
     enum Form {
         case container
         case attribution
-        /// Behind it everything is the quotation.
+        /// Everything after it is the quotation.
         case tail
     }
 

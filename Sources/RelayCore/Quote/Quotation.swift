@@ -1,14 +1,14 @@
-// What of a text is a quotation, told by its form alone: marks, containers, and everything below an attribution or a block of
-// fields.
+// Finds the quotations in a text by form alone: marks, containers, and everything below an
+// attribution or a block of fields.
 
 import InternetMessage
 import Support
 
 enum Quotation {
-    /// More lines than a letter has; a text with more is one quotation.
+    /// More lines than any letter has. A text with more lines is treated as one quotation.
     private static let maximumLines = 200_000
 
-    /// The stretches of a text that the user sent: what was typed, and what was quoted or written by a program.
+    /// The stretches of a user's text: typed text, quotations, and text that a program wrote.
     static func stretches(of text: UnsafeBufferPointer<UInt8>, syntax: TextSyntax) -> Stretches {
         let stretches = syntax == .markup ? markup(text) : plain(text)
         return stretches.starts.count > Stretches.maximumCount ? Stretches(.quoted) : stretches
@@ -48,7 +48,8 @@ enum Quotation {
 }
 
 extension Stretches {
-    /// The same stretches where some ranges, in order, are a program's, unless they are quoted.
+    /// The same stretches, with some ranges (in order) marked as a program's, unless they are
+    /// quoted.
     func covered(_ hidden: [Range<Int>], length: Int) -> Stretches {
         guard !hidden.isEmpty else { return self }
         var covered = Stretches(standings[0])
@@ -68,17 +69,17 @@ extension Stretches {
     }
 }
 
-/// The lines of one text, judged in order.
+/// Classifies the lines of one text, in order.
 struct QuoteLines {
     struct Line {
-        /// Where it begins in the source.
+        /// Its start in the source.
         let start: Int
-        /// Its words without marks and white space at both ends, in the text.
+        /// The range in the text of its words, without marks and without white space at both ends.
         let words: Range<Int>
         let isMarked: Bool
         /// In a container in which programs put the attribution.
         let isAttribution: Bool
-        /// Behind an element that has the quotation behind it.
+        /// After an element that the quotation follows.
         let isTail: Bool
 
         var isBlank: Bool { words.isEmpty }
@@ -106,15 +107,15 @@ struct QuoteLines {
     let text: UnsafeBufferPointer<UInt8>
     let isMarkup: Bool
     var found = Stretches(.typed)
-    /// Lines that ended as attributions do, and were none.
+    /// Lines that ended like attributions, but were not attributions.
     var tried = 0
 
-    /// Octets of a line or of a window of lines that are looked at.
+    /// Maximum octets that are read of a line or of a window of lines.
     static let longest = 600
-    /// Lines over which an attribution may be broken.
+    /// Maximum lines of a broken attribution.
     static let windowLines = 5
     static let mostWords = 40
-    /// More such lines than a letter has; a text with more is one quotation.
+    /// More such lines than any letter has. A text with more is treated as one quotation.
     static let mostTried = 2_000
 
     init(_ lines: [Line], of text: UnsafeBufferPointer<UInt8>, isMarkup: Bool) {
@@ -131,12 +132,13 @@ struct QuoteLines {
         if text[index] == 0xC2, text[index + 1] == 0xA0 { return 2 }
         guard text[index] == 0xEF || text[index] == 0xE2, index + 2 < text.count else { return 0 }
         if text[index] == 0xEF { return text[index + 1] == 0xBB && text[index + 2] == 0xBF ? 3 : 0 }
-        // Marks of direction and spaces without width.
+        // Direction marks and zero-width spaces.
         return text[index + 1] == 0x80 && (0x80...0x8F).contains(text[index + 2])
             || text[index + 1] == 0x80 && (0xAA...0xAF).contains(text[index + 2]) ? 3 : 0
     }
 
-    /// Whether a line begins with the mark of a quotation, and where its words begin.
+    /// Whether a line begins with a quotation mark such as `>`, and the index at which its words
+    /// begin.
     fileprivate static func mark(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> (Bool, Int) {
         var index = range.lowerBound
         func skip() {
@@ -188,13 +190,13 @@ struct QuoteLines {
     static func trimmed(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> Range<Int> {
         var end = range.upperBound
         while end > range.lowerBound, text[end - 1] <= 0x20 { end -= 1 }
-        // U+00A0, and marks of direction behind a colon.
+        // U+00A0, and direction marks after a colon.
         while end >= range.lowerBound + 2, text[end - 2] == 0xC2, text[end - 1] == 0xA0 { end -= 2 }
         while end >= range.lowerBound + 3, isSpace(text, end - 3) == 3 { end -= 3 }
         return range.lowerBound..<max(range.lowerBound, end)
     }
 
-    // MARK: Judging
+    // MARK: Classifying
 
     func stretches() -> Stretches {
         var reader = self
@@ -230,7 +232,7 @@ struct QuoteLines {
                 continue
             }
             if line.isMarked {
-                // GroupWise closes the line above a quotation with the marks that it begins with.
+                // GroupWise ends the line above a quotation with the marks that begin it.
                 if text[line.words].suffix(3).elementsEqual(">>>".utf8), Self.holdsAddress(lower(line.words)[...]) {
                     found.note(.attribution, at: line.start)
                     isBelow = true
@@ -243,7 +245,7 @@ struct QuoteLines {
                 continue
             }
             if line.isBlank {
-                // Between two marked lines it belongs to them.
+                // A line between two marked lines belongs to them.
                 continue
             }
             if isRemainder(index, longestMarked) {
@@ -270,12 +272,13 @@ struct QuoteLines {
         }
     }
 
-    /// An unmarked line that a program broke off a long marked one: another marked line follows it.
+    /// An unmarked line that a program broke off a long marked line. Another marked line follows
+    /// it.
     func isRemainder(_ index: Int, _ longestMarked: Int) -> Bool {
         guard !isMarkup, index > 0 else { return false }
         if isUnmarkedLink(index) { return true }
         guard lines[index].words.count <= 48 else { return false }
-        // The last line of a quotation, broken off: what is typed has a blank line before it.
+        // The last line of a quotation, broken off. Typed text would have a blank line before it.
         if lines[index - 1].isMarked, lines[index - 1].words.count >= 70, index + 1 == lines.count || lines[index + 1].isBlank {
             return true
         }
@@ -299,7 +302,7 @@ struct QuoteLines {
 
     // MARK: Words
 
-    /// A line in lower case, at most so many octets of it.
+    /// A line in lower case, limited to `longest` octets.
     func lower(_ range: Range<Int>) -> [UInt8] { Self.lower(text[range].prefix(Self.longest)) }
 
     static func lower(_ octets: some Collection<UInt8>) -> [UInt8] {
@@ -316,7 +319,7 @@ struct QuoteLines {
         return lower
     }
 
-    /// The lines up to one, joined: nil where they are too long or a blank one is between.
+    /// The lines up to this one, joined; nil if they are too long or a blank line is between them.
     func window(endingAt last: Int, from first: Int? = nil, marked: Bool = false) -> [UInt8] {
         var joined: [UInt8] = []
         for index in (first ?? last)...last {
@@ -328,7 +331,7 @@ struct QuoteLines {
 
     // MARK: Attributions
 
-    /// Where the attribution begins that ends with this line, as an offset of the source.
+    /// The start of the attribution that ends with this line, as an offset in the source.
     mutating func attribution(endingAt last: Int) -> Int? {
         guard lines[last].words.count <= Self.longest, mayEndAttribution(lines[last].words) else { return nil }
         tried += 1
@@ -351,13 +354,14 @@ struct QuoteLines {
         return found.map { lines[$0].start }
     }
 
-    /// Whether a line begins as attributions do: with a word such as `On`, a day of the week, or digits.
+    /// Whether a line begins like an attribution: with a word such as `On`, a day of the week, or
+    /// digits.
     func begins(_ words: Range<Int>) -> Bool {
         guard let octet = text[words].first else { return false }
         return octet.isASCIIDigit || QuoteForms.isOpener(Self.lower(text[words].prefix(40).prefix { $0 > 0x20 }))
     }
 
-    /// Whether a line ends as attributions do: with a colon, a verb, or dashes behind one.
+    /// Whether a line ends like an attribution: with a colon, a verb, or dashes after one of these.
     func mayEndAttribution(_ words: Range<Int>) -> Bool {
         let end = text[words].suffix(80)
         guard let last = end.last else { return false }
@@ -377,7 +381,7 @@ struct QuoteLines {
     /// The colons of all scripts.
     static let colons: [[UInt8]] = [[0x3A], [0xEF, 0xBC, 0x9A], [0xE1, 0x9F, 0x96], [0xD6, 0x89]]
 
-    /// Whether a joined line, in lower case, is the program's line above a quotation.
+    /// Whether a joined line, in lower case, is the line that a program writes above a quotation.
     func isAttribution(_ window: [UInt8]) -> Bool {
         var line = window[...]
         func isEdge(_ octet: UInt8) -> Bool { octet <= 0x20 || octet == UInt8(ascii: "-") || octet == UInt8(ascii: "*") }
@@ -405,7 +409,7 @@ struct QuoteLines {
         line.indices.contains { line[$0] == UInt8(ascii: "@") && $0 > line.startIndex && $0 + 1 < line.endIndex }
     }
 
-    /// Whether a line holds a year, a time of day or a date in digits.
+    /// Whether a line contains a year, a time of day or a date in digits.
     static func tells(_ line: ArraySlice<UInt8>) -> Bool {
         var index = line.startIndex
         while index < line.endIndex {

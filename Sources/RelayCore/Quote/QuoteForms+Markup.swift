@@ -1,4 +1,4 @@
-// The elements in which programs put a quotation, known by class, id or style. In lower case.
+// The elements in which programs put a quotation, recognised by class, id or style. In lower case.
 
 import Support
 
@@ -34,7 +34,8 @@ extension QuoteForms {
     /// - Parameter id: of an element, or its name.
     static func isQuoteID(_ id: [UInt8]) -> Bool { quoteIDs.contains(id) || hasQuotePrefix(id) }
 
-    /// Yahoo numbers its elements, and Outlook writes `x_` before the names of the mail that it answers.
+    /// Yahoo numbers its elements. Outlook writes `x_` before the names in the mail that it
+    /// answers.
     private static func hasQuotePrefix(_ name: [UInt8]) -> Bool {
         name.starts(with: "yahoo_quoted_".utf8) || name.starts(with: "yqt".utf8)
             || name.starts(with: "ydp".utf8) && name.suffix(12).elementsEqual("yahoo_quoted".utf8)
@@ -43,10 +44,11 @@ extension QuoteForms {
 
     static func isAttributionClass(_ name: [UInt8]) -> Bool { attributionClasses.contains(name) }
 
-    /// Whether an element stands above the quotation, which has no container of its own.
+    /// Whether an element is above a quotation that has no container of its own.
     static func isTail(id: [UInt8], tag: [UInt8]) -> Bool { tails.contains(id) }
 
-    /// The line that Outlook draws above its header block (since 2003), and the one beside its quotations.
+    /// The line that Outlook draws above its header block (since 2003), and the line next to its
+    /// quotations.
     static func isBorder(_ style: [UInt8]) -> Bool {
         let plain = style.filter { $0 > 0x20 }
         return borders.contains { border in

@@ -1,18 +1,19 @@
-// The words and marks by which programs show a quotation, in the languages they are translated into.
+// The words and marks with which programs show a quotation, in the languages of these programs.
 //
-// From the translations of Thunderbird, Roundcube, SOGo, Horde, Evolution, Gmail, Apple Mail, Outlook, Yahoo and Zoho, and the
-// public parsers of replies (talon, email_reply_parser, planer). Compared in lower case, octet by octet.
+// From the translations of Thunderbird, Roundcube, SOGo, Horde, Evolution, Gmail, Apple Mail,
+// Outlook, Yahoo and Zoho, and the public parsers of replies (talon, email_reply_parser, planer).
+// Compared in lower case, octet by octet.
 
 import InternetMessage
 import Support
 
 enum QuoteForms {
-    /// What a field of a header block above a quotation names.
+    /// The meaning of a field in a header block above a quotation.
     enum Field: UInt8 {
         case from, date, to, cc, subject, other
     }
 
-    /// The field of a name, in lower case and without the colon.
+    /// The field with this name, which is in lower case and without the colon.
     static func field(_ name: [UInt8]) -> Field? { fields[name] }
 
     /// Octets of the longest name of a field.
@@ -26,7 +27,8 @@ enum QuoteForms {
         openers.contains(word.last.map { ".,".utf8.contains($0) } == true ? Array(word.dropLast()) : word)
     }
 
-    /// Verbs of scripts that write without spaces, and of programs that glue them to a name: found anywhere at the end.
+    /// Verbs of scripts without spaces, and verbs that programs join to a name. A text may end with
+    /// them after any other text.
     static func endsInVerb(_ text: ArraySlice<UInt8>) -> Bool { glued.contains { text.hasSuffix($0) } }
 
     /// Whether a word before an address belongs to the attribution, and not to the name.
@@ -34,12 +36,12 @@ enum QuoteForms {
         verbs.contains(word) || openers.contains(word) || others.contains(word) || fields[word] != nil
     }
 
-    /// Whether a line between dashes tells that what follows is another message.
+    /// Whether a line between dashes announces another message.
     static func namesMessage(_ words: [[UInt8]]) -> Bool {
         words.contains { word in messages.contains { word.starts(with: $0) } }
     }
 
-    /// Whether a line that ends with a colon begins a forwarded message, as Apple Mail writes it.
+    /// Whether a line that ends with a colon begins a forwarded message in the form of Apple Mail.
     static func beginsForward(_ text: [UInt8]) -> Bool { forwards.contains(text) }
 
     private static func words(_ text: String) -> [[UInt8]] { text.utf8.split { $0 == 0x20 || $0 == 0x0A }.map { Array($0) } }
@@ -68,7 +70,7 @@ enum QuoteForms {
     private static let glued = words(gluedVerbs)
     private static let forwards = Set(names(forwardLines))
 
-    /// The sender.
+    /// Names of the field for the sender.
     private static let senders = """
         absender, afsender, afzender, avsender, da, dari, daripada, de, de la, eus, expeditor, expeditorul, fan,
         feladó, feladó, fra, frá, frå, från, from, frá, frå, från, gönderen, gönderici, gửi từ, gönderen,
@@ -80,7 +82,7 @@ enum QuoteForms {
         送信元, 送信者, 보낸 사람
         """
 
-    /// The day.
+    /// Names of the field for the date.
     private static let dates = """
         dags, dagsetning, data, dată, date, datë, dato, datum, datums, datë, dată, dáta, dátum, deiz, dîrok,
         dyddiad, dáta, dátum, dîrok, elküldve, elküldve, enviada em, enviado, enviado el, enviado em, envoyé,
@@ -92,7 +94,7 @@ enum QuoteForms {
         ದಿನಾಂಕ, തീയതി, วันที่, თარიღი, 날짜, 보낸 날짜, កាលបរិច្ឆេត, 发送时间, 寄件日期, 日付, 日期, 送信日時, 날짜, 보낸 날짜
         """
 
-    /// Those to whom it went.
+    /// Names of the field for the recipients.
     private static let recipients = """
         a, aan, adresat, adresát, adresát, alıcı, an, à, către, chuig, címzett, címzett, către, da, derbyniwr,
         destinatar, destinatari, destinatario, destinatario(a), destinatarul, do, gavėjas, gavėjas, i, kam, kenelle,
@@ -103,7 +105,7 @@ enum QuoteForms {
         送信先, 받는 사람
         """
 
-    /// Those who got a copy.
+    /// Names of the field for the recipients of copies.
     private static let carbonCopies = """
         afrit, bcc, bilgi, cc, copi, copia, copia (cc), copie, copie (cc), copie à, copie à, copy, cópia, cópia, dw,
         in copia a, karbon kopya, koopia, kopi, kopi til, kopia, kopie, kopie (cc), kopija, kopio, kopiraj,
@@ -113,7 +115,7 @@ enum QuoteForms {
         ასლი, 참조, 写し(cc), 副本, 抄送, 참조
         """
 
-    /// The subject.
+    /// Names of the field for the subject.
     private static let subjects = """
         aihe, assumpte, assunto, asunto, asuntu, ábhair, ämne, betreff, efni, emne, evni, gaia, judul, konu, mavzu,
         mijar, mövzu, mövzu, naslov, objet, oggetto, onderwerp, pealkiri, predmet, předmět, pwnc, předmět, re,
@@ -123,7 +125,7 @@ enum QuoteForms {
         หัวจดหมาย, სათაური, 제목, ចំណងជើង, 主旨, 主题, 件名, 제목
         """
 
-    /// Others.
+    /// Names of other fields.
     private static let otherFields = """
         anlagen, antwoord aan, antwort an, atbildēt uz, atbildēt uz, atsakyti, attachments, importance, kuruluş,
         kuruluş, mailed-by, membalas ke, message-id, odgovori, odgovori na, odpovedať-pre, odpovedať-pre,
@@ -138,7 +140,7 @@ enum QuoteForms {
         ұйым, אירגון, השב, المنظمة, ردً على, 公司, 回覆, 回覆帳號, 組織, 返信先
         """
 
-    /// `wrote`.
+    /// The verb `wrote`.
     private static let verbWords = """
         wrote writes sent said schrieb schreibt schrieben geschrieben schreift écrit écrivait escribió escribio escrito
         escribiu scrit scritto scrive scrivè scribite escreveu escreveu-lhe escriure escriguèt escribía schreef
@@ -152,12 +154,12 @@ enum QuoteForms {
         цитирую цитую citiram idézet posted şunu följande
         """
 
-    /// The same without a space before it.
+    /// The verb without a space before it.
     private static let gluedVerbs = """
         写道 写于 寫道 寫到 提到 作成 작성 님이 쓴 のメール のメッセージ 書きました 引用 引述 เขียนว่า เขียน បាន​សរសេរ សរសេរ מאת wrote writes כתב
         """
 
-    /// Words with which an attribution begins.
+    /// Words that begin an attribution.
     private static let openerWords = """
         on am le lo el il em op dnia dne dňa den d på þann la ils më vào 在 於 pada tanggal στις σε на в у v u o a à af ar
         at je dana дана în in d'an/ar di ditën днём tann ngo- lúc ngày lör mån tis ons tor fre sön mon tue wed thu fri
@@ -167,7 +169,7 @@ enum QuoteForms {
         zitat posted citat w gio sab ที่ เมื่อ ในวันที่ kl tir man lør søn ti
         """
 
-    /// Words between the day and the name.
+    /// Words between the date and the name.
     private static let otherWords = """
         am pm uhr um at à alle às om kl kl. klo at, by from von de from: и от a.m. p.m. gmt utc cet cest est edt pst pdt
         mst cst via en/na ο/η user użytkownik пользователь používateľ odesílatel oseba mitent der die das jan feb mar
@@ -175,7 +177,7 @@ enum QuoteForms {
         november december januar februar märz mai juni juli oktober dezember lietotājs heeft je il
         """
 
-    /// How words begin that name a message, or that it is the first or a forwarded one.
+    /// Beginnings of words that mean a message, an original message or a forwarded one.
     private static let messageWords = """
         message original nachricht ursprüng weitergeleitet bericht oorspronk doorgestuurd mensaje mensagem messaggio
         missatge mensaxe mesaj mesazh mesej mesaĝo meddel melding besked viesti edelleen alkuper wiadomo zpráv zprava

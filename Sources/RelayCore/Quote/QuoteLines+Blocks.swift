@@ -1,4 +1,4 @@
-// Separators and header blocks, below which everything is quoted.
+// Separators and header blocks. Everything below them is quoted.
 
 import InternetMessage
 import Support
@@ -6,7 +6,8 @@ import Support
 extension QuoteLines {
     // MARK: Separators
 
-    /// Lines of a separator that begins here: `-----Original Message-----`, `Begin forwarded message:`.
+    /// The number of lines of a separator that begins here: `-----Original Message-----`, `Begin
+    /// forwarded message:`.
     func separator(at index: Int) -> Int? {
         let line = text[lines[index].words]
         guard line.count >= 6, line.count <= 120, let first = line.first else { return nil }
@@ -30,7 +31,7 @@ extension QuoteLines {
         let dashes = head > 0 ? head : Self.longDashes(words)
         guard dashes >= 3 else { return nil }
         if dashes == words.count {
-            // A rule alone, as Outlook draws it above a header block.
+            // Only a rule, as Outlook draws it above a header block.
             guard let next = next(after: index), let length = headerBlock(at: next) else { return nil }
             return next - index + length
         }
@@ -43,12 +44,12 @@ extension QuoteLines {
         if QuoteForms.namesMessage(inner.split { $0 <= 0x20 || $0 == UInt8(ascii: "-") }.map { Array($0) }) {
             return 1 + attributionBlock(at: index + 1)
         }
-        // Words that are not known count where a block of fields follows.
+        // Unknown words count only if a block of fields follows.
         guard let next = next(after: index), let length = headerBlock(at: next) else { return nil }
         return next - index + length
     }
 
-    /// How many of `—`, `–` and `―` a line begins with.
+    /// The number of `—`, `–` and `―` at the beginning of a line.
     static func longDashes(_ words: some Collection<UInt8>) -> Int {
         let octets = Array(words.prefix(9))
         guard octets.count == 9 else { return 0 }
@@ -62,20 +63,20 @@ extension QuoteLines {
 
     // MARK: Header blocks
 
-    /// Lines of a block of fields of a mail that begins here; nil where there is none.
+    /// The number of lines of a mail's block of fields that begins here; nil if there is none.
     func headerBlock(at index: Int) -> Int? {
         guard field(lines[index].words) != nil else { return nil }
         let block = block(at: index)
         return block.isMail ? block.length : nil
     }
 
-    /// Lines of fields that follow a separator.
+    /// The number of lines of fields that follow a separator.
     func attributionBlock(at index: Int) -> Int {
         guard index < lines.count, let first = next(after: index - 1), field(lines[first].words) != nil else { return 0 }
         return first - index + block(at: first).length
     }
 
-    /// Lines of a block that are looked at.
+    /// Maximum lines of a block that are read.
     static let blockLines = 24
 
     func block(at start: Int) -> (isMail: Bool, length: Int) {
@@ -119,7 +120,7 @@ extension QuoteLines {
         return (last == UInt8(ascii: ":") || last == UInt8(ascii: "*")) && field(words) != nil
     }
 
-    /// The field that a line is: `*Von:* Anna`, `Envoyé : lundi`, `发件人：…`.
+    /// The field in a line: `*Von:* Anna`, `Envoyé : lundi`, `发件人：…`.
     func field(_ words: Range<Int>) -> QuoteForms.Field? {
         let start = text[words].prefix(QuoteForms.longestField + 16)
         guard start.contains(0x3A) || start.contains(0x9A) else { return nil }

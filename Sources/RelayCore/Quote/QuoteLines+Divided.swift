@@ -1,16 +1,18 @@
-// Lines of plain text that a program made of several: from HTML, of which it left the tags in or the breaks out.
+// Lines of plain text that were several lines in HTML. The program that converted them kept the
+// tags or lost the line breaks.
 
 import InternetMessage
 import Support
 
 extension QuoteLines {
-    /// Lines longer than this are left as they are.
+    /// Longer lines stay undivided.
     private static let longestDivided = 8_000
-    /// Tags that divide lines; an old program of Samsung's leaves them in.
+    /// Tags that divide lines; an old Samsung program leaves them in the text.
     private static let tags = ["<div>", "</div>", "<br>"].map { Array($0.utf8) }
     private static let dashes = Array("-----".utf8)
 
-    /// The lines that one stands for, each with the range of its words; nil for itself.
+    /// The lines that this line really contains, each with the range of its words; nil if it is
+    /// only one line.
     static func divided(_ text: UnsafeBufferPointer<UInt8>, _ line: Range<Int>) -> [(start: Int, words: Range<Int>)]? {
         guard line.count <= longestDivided else { return nil }
         var first = line.lowerBound
@@ -36,7 +38,7 @@ extension QuoteLines {
                 index += 1
                 continue
             }
-            // What is between two tags is no empty line.
+            // Empty text between two tags is not an empty line.
             if !trimmed(text, words..<index).isEmpty {
                 parts.append((start, words..<index))
                 start = index
@@ -53,7 +55,7 @@ extension QuoteLines {
         _ text: UnsafeBufferPointer<UInt8>, _ line: Range<Int>, from start: Int
     ) -> [(start: Int, words: Range<Int>)]? {
         var from = line.lowerBound + 1
-        // Within the line: a search to the end of the text would be one for each line.
+        // Searches within the line only: otherwise each line would search to the end of the text.
         while from + dashes.count < line.upperBound, let dash = text[from..<line.upperBound].firstIndex(of: UInt8(ascii: "-")) {
             var inner = dash
             while inner < line.upperBound, text[inner] == UInt8(ascii: "-") { inner += 1 }

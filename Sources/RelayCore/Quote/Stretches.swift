@@ -1,28 +1,30 @@
-// What each stretch of a text is: typed by the user, or something that is never compared with the user's addresses.
+// The kind of each stretch of a text: typed by the user, or never compared with the user's
+// addresses.
 
 import InternetMessage
 
-/// Where a text is in a reply, so far as its own form does not say it.
+/// The place of a text in a reply. It adds what the form of the text does not show.
 enum TextPlace: Sendable {
-    /// What the user, or the user's program, wrote.
+    /// Written by the user, or by the user's program.
     case typed
-    /// A text part, in which quotations are recognized by their form.
+    /// A text part. Quotations in it are recognised by their form.
     case body
-    /// Within a message of the team's that is attached, or an alternative to a quotation.
+    /// In an attached message of the team's, or in an alternative to a quotation.
     case quoted
-    /// A program's: a Subject, a name, automatic mail, the answer of a calendar.
+    /// Written by a program: a Subject, a name, automatic mail, a calendar answer.
     case whole
 }
 
-/// What a stretch of a reply's text is.
+/// The kind of a stretch of a reply's text.
 enum Standing: UInt8, Sendable {
-    /// What the user wrote, as far as its form tells.
+    /// Written by the user, as far as its form shows.
     case typed
     /// A quotation, with marks or below an attribution.
     case quoted
-    /// The line or the block of fields above a quotation: a name beside an address goes with it.
+    /// The line or the block of fields above a quotation. A name next to an address is removed with
+    /// it.
     case attribution
-    /// Written by a program: what no reader sees, automatic mail, answers of calendars.
+    /// Written by a program: hidden text, automatic mail, calendar answers.
     case program
 
     var isTyped: Bool { self == .typed }
@@ -30,11 +32,11 @@ enum Standing: UInt8, Sendable {
 
 /// The stretches of one text, in order and without gaps.
 struct Stretches: Sendable, Equatable {
-    /// Where each begins; the first at 0.
+    /// The start of each; the first is 0.
     private(set) var starts: [Int]
     private(set) var standings: [Standing]
 
-    /// More stretches than any letter has; a text with more is neutral as a whole.
+    /// More stretches than any letter has. A text with more is neutralised completely.
     static let maximumCount = 100_000
 
     init(_ standing: Standing) {
@@ -42,7 +44,7 @@ struct Stretches: Sendable, Equatable {
         standings = [standing]
     }
 
-    /// Begins a stretch. One that stands like the one before continues it.
+    /// Begins a stretch. One of the same kind as the one before continues it.
     mutating func note(_ standing: Standing, at start: Int) {
         if let last = starts.last, last == start {
             standings[standings.count - 1] = standing
@@ -56,15 +58,15 @@ struct Stretches: Sendable, Equatable {
         }
     }
 
-    /// What stands at an offset.
+    /// The kind of the stretch at an offset.
     func standing(at index: Int) -> Standing { standings[max(0, starts.count(below: index + 1) - 1)] }
 
     /// Whether every octet is the user's own.
     var isTyped: Bool { standings == [.typed] }
-    /// Whether a quotation is shown.
+    /// Whether the text contains a quotation.
     var hasQuotation: Bool { standings.contains { $0 == .quoted || $0 == .attribution } }
 
-    /// The stretches of a text in its place.
+    /// The stretches of a text, by its form and its place.
     init(_ text: [UInt8], syntax: TextSyntax, place: TextPlace) {
         switch place {
         case .typed: self.init(.typed)
@@ -74,14 +76,14 @@ struct Stretches: Sendable, Equatable {
         }
     }
 
-    /// The same stretches where nothing is compared: what was typed is treated as quoted.
+    /// The same stretches without any comparison: typed text is treated as quoted.
     var neutral: Stretches {
         var stretches = self
         for index in standings.indices where standings[index].isTyped { stretches.standings[index] = .quoted }
         return stretches
     }
 
-    /// Calls with each stretch of a text of this length.
+    /// Calls `body` with each stretch of a text of this length.
     func forEach(upTo length: Int, _ body: (Range<Int>, Standing) -> Void) {
         for number in starts.indices {
             let end = number + 1 < starts.count ? min(starts[number + 1], length) : length
@@ -91,8 +93,8 @@ struct Stretches: Sendable, Equatable {
 }
 
 extension Stretches {
-    /// The same stretches in the text that these edits make, which are in order and without overlaps. What an edit writes
-    /// belongs to the stretch in which the edit begins.
+    /// The same stretches in the text after these edits, which are in order and without overlaps.
+    /// The replacement of an edit belongs to the stretch in which the edit begins.
     func moved(by edits: [TextEdit]) -> Stretches {
         guard starts.count > 1, !edits.isEmpty else { return self }
         var moved = Stretches(standings[0])

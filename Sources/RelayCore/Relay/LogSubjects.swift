@@ -1,4 +1,5 @@
-// Whom a transaction is about, for the log: relay addresses and their teams. Never an inbox or a correspondent.
+// The relay addresses of a transaction and their teams, for the log. Never an inbox or a
+// correspondent.
 
 import InternetMessage
 
@@ -9,7 +10,7 @@ package struct LogSubjects: Sendable, Hashable {
     /// Numbers of accounts.
     package private(set) var accounts: [String] = []
 
-    /// A message to more is found by the first ones.
+    /// Maximum accounts. A message to more accounts can be found by the first ones.
     private static let limit = 20
 
     mutating func add(_ account: RelayAccount) {
@@ -27,7 +28,7 @@ package struct LogSubjects: Sendable, Hashable {
 }
 
 extension RelayTransaction {
-    /// Those of the accepted recipients, as far as they are known without a look-up.
+    /// The accounts of the accepted recipients, as far as they are known without a look-up.
     package var subjects: LogSubjects {
         var subjects = LogSubjects()
         for part in recipients.all {
@@ -40,13 +41,15 @@ extension RelayTransaction {
         return subjects
     }
 
-    /// Those of a message that passes, also where it came for a reverse address or a return path.
+    /// The accounts of a message that passes, also if it came for a reverse address or a return
+    /// path.
     package var passedSubjects: LogSubjects {
         let subjects = subjects
         return subjects.accounts.isEmpty ? self.subjects(ofRefused: nil) : subjects
     }
 
-    /// Those of a refused message, with the accounts of its reverse addresses and return paths.
+    /// The accounts of a refused message, including those of its reverse addresses and return
+    /// paths.
     /// - Parameter path: a recipient that was refused at RCPT.
     package func subjects(ofRefused path: String?) -> LogSubjects {
         var subjects = subjects
@@ -63,7 +66,7 @@ extension RelayTransaction {
             case .returnPath(let token): number = token.account
             case .empty, .elsewhere, .operatorMail, .forward, .answer: continue
             }
-            // Without the store, the line says less.
+            // If the store fails, the line contains less.
             if let account = try? engine.directory.account(number) { subjects.add(account) }
         }
         return subjects

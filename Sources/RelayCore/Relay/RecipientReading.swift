@@ -1,4 +1,4 @@
-// The kind of a recipient, recognized by its domain and local part alone.
+// The kind of a recipient, recognised only by its domain and local part.
 
 import InternetMessage
 import MailCrypto
@@ -7,13 +7,14 @@ import Support
 package enum RecipientReading: Sendable, Hashable {
     /// A recipient at another domain: the operator's own mail.
     case elsewhere
-    /// postmaster, abuse or a configured local recipient; leads to the operator's address, where there is one.
+    /// postmaster, abuse or a configured local recipient; leads to the operator's address, if one
+    /// is configured.
     case operatorMailbox(AddrSpec?)
     /// Has the form of a relay address; local part in lower case.
     case relayAddress(localPart: String, domain: String)
     case reverse(AddressToken)
     case returnPath(AddressToken)
-    /// Takes the answer to a verification message.
+    /// Receives the answer to a verification message.
     case answer(AnswerToken)
     case forgedReverse
     case forgedReturnPath
@@ -22,7 +23,7 @@ package enum RecipientReading: Sendable, Hashable {
     /// - Parameter path: the argument of RCPT TO, with or without angle brackets.
     package static func read(_ path: String, settings: RelaySettings, tokens: TokenMint) -> RecipientReading {
         guard let address = AddrSpec.parseForwardPath(path) else {
-            // `<postmaster>` needs no domain (RFC 5321 section 4.1.1.3); Postfix completes it with its own.
+            // `<postmaster>` needs no domain (RFC 5321 section 4.1.1.3); Postfix adds its own.
             return mentionsRelayDomain(path, settings: settings) ? .unknown : .elsewhere
         }
         guard settings.isRelayDomain(address.domain) else { return .elsewhere }
@@ -39,8 +40,9 @@ package enum RecipientReading: Sendable, Hashable {
         }
     }
 
-    /// An unreadable path belongs to us where it is empty or holds a relay domain anywhere: Postfix takes `x@relay.example.`,
-    /// `relay.example!x`, `x%relay.example` and the like for addresses there, and no mail to a relay domain may pass unseen.
+    /// An unreadable path is ours if it is empty or contains a relay domain anywhere. Postfix takes
+    /// `x@relay.example.`, `relay.example!x`, `x%relay.example` and similar for addresses there. No
+    /// mail to a relay domain may bypass the relay.
     private static func mentionsRelayDomain(_ path: String, settings: RelaySettings) -> Bool {
         let path = path.asciiLowercased
         return path.utf8.allSatisfy { $0 == UInt8(ascii: "<") || $0 == UInt8(ascii: ">") }

@@ -1,4 +1,4 @@
-// The scope of a transaction with a single recipient, read from its path and from the directory.
+// The scope of a transaction with a single recipient, from its path and the directory.
 
 import InternetMessage
 
@@ -7,7 +7,8 @@ struct RecipientScope {
     /// Days since 1970.
     let day: UInt64
 
-    /// Judges by form and MAC, and by whether a relay address exists; nothing of an account's state is revealed here.
+    /// Decides by form and MAC, and by whether a relay address exists. The result reveals nothing
+    /// of an account's state.
     func scope(of path: String) throws(Refusal) -> TransactionScope {
         switch RecipientReading.read(path, settings: engine.settings, tokens: engine.tokens) {
         case .unknown: throw .unknownAddress("no such local part")

@@ -1,5 +1,6 @@
-// Every reply that refuses mail, declared once with all that depends on it: its code and text, the reasons in the log, whom it
-// may be told, and what the sender and the operator can do. docs/OPERATING-REFUSALS.md shows them as a table.
+// Every reply that refuses mail, declared once. Each has its code and text, the reasons in the log,
+// the audience, and the remedies for sender and operator. docs/OPERATING-REFUSALS.md shows them as
+// a table.
 
 /// A reply to mail that is refused or deferred.
 package enum RefusalReply: Sendable, Hashable, CaseIterable {
@@ -18,7 +19,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
     case malformedBody, malformedHeader, headerTooLarge, messageTooLarge, tooManyAddresses, fieldTooLong, listedTwice, loop
     case partialMessage, unrewritable, tooMuchWork, signedReply, encryptedReply
 
-    /// Who besides the sender's own server may know of it.
+    /// Those who may learn of it, besides the sender's own server.
     package enum Audience: Sendable, Hashable {
         /// Every team that registered the author.
         case teams
@@ -26,19 +27,21 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
         case ownTeam
     }
 
-    /// What is fixed for a reply.
+    /// The constant data of a reply.
     package struct Facts: Sendable {
         /// Three-digit reply code (RFC 5321) and enhanced status code (RFC 3463).
         package let code: Int
         package let enhanced: String
-        /// Printable ASCII; each `{}` is replaced by a value. Holds nothing that would help an attacker, and never an inbox.
+        /// Printable ASCII; each `{}` is replaced by a value. Contains nothing that would help an
+        /// attacker, and never an inbox.
         package let text: String
-        /// The words in the log; the first is the usual one.
+        /// The words in the log; the first is the default.
         package let reasons: [RelayReason.Code]
         package let audience: Audience
-        /// As what the user of the account sees it; nil where the message only comes again, or no forward is refused so.
+        /// The reason that the user of the account sees; nil if the sender only repeats the
+        /// message, or if no forward gets this reply.
         package let forUser: UserRefusal?
-        /// What it means, and what to do, in Markdown.
+        /// The meaning, and the remedy, in Markdown.
         package let meaning: String
         package let remedy: String
 
@@ -85,34 +88,34 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
         case .badReturnPath:
             Facts(
                 550, "5.7.1", "This address takes delivery reports only", .badReturnPath, forUser: nil,
-                means: "a return path with a wrong MAC, past its days, or mail to it that is not a report",
+                means: "a return path with a wrong MAC, or an expired one, or mail to it that is not a report",
                 remedy: "nothing; return paths are not for people")
         case .verificationAnswer:
             Facts(
                 550, "5.7.1", Self.verificationText, .answerNotRead, forUser: nil,
                 means: "a user replied again, on the same day, to the message that verifies an inbox",
-                remedy: "nothing; the message says where its code is entered")
+                remedy: "nothing; the message says where to enter its code")
         case .verificationAnswerUnproved:
             Facts(
                 550, "5.7.26", Self.verificationText, .notTheVerifiedInbox, .replyNotProved, .unclearAuthor, forUser: nil,
                 means: "a reply to the message that verifies an inbox is not proved to come from that inbox",
-                remedy: "nothing; the message says where its code is entered")
+                remedy: "nothing; the message says where to enter its code")
         case .anotherUsersAddress:
             Facts(
-                550, "5.1.1", "This address stands for another user of this relay; only the team can write to them",
+                550, "5.1.1", "This is the address of another user of this relay; only the team can write to that user",
                 .anotherUsersAddress, forUser: nil,
                 means: "a user replies to another user's relay address, taken from older mail or from a text",
                 remedy: "nothing: only the team writes to both")
         case .unauthorizedSender:
             Facts(
                 550, "5.7.1",
-                "<{}>: unauthorized sender; the domain of From ({}) has to be registered as an outbound source",
+                "<{}>: unauthorized sender; the domain of From ({}) must be registered as an outbound source",
                 .unregisteredSource, forUser: .stranger, means: "no team has registered the author's domain or address",
                 remedy: "`postern source add TEAM DOMAIN`")
         case .unreadableFrom:
             Facts(
                 550, "5.7.26", "From cannot be read: {}", .unclearAuthor, forUser: .unproved,
-                means: "From has no address, several, or one that programs could read differently; the text says what stops it",
+                means: "From has no address, several, or one that programs could read differently; the text names the problem",
                 remedy: "the team: write `\"Name\" <address>`")
         case .unsafeHeader:
             Facts(
@@ -125,8 +128,8 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 550, "5.7.26", "The header section cannot be read safely: more than one {} field", .repeatedField,
                 forUser: .unproved,
                 means:
-                    "a second Subject, Date, To, Sender, Reply-To or Message-ID: what was signed is one of the two, and what a "
-                    + "program shows may be the other",
+                    "a second Subject, Date, To, Sender, Reply-To or Message-ID: the signature may cover one of the two, "
+                    + "while a program shows the other",
                 remedy: "the team: send each of them once")
         case .proofFailed:
             Facts(
@@ -148,8 +151,8 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 550, "5.7.26", "DMARC fails, and the domain of From asks that such mail be refused", .dmarcFailed,
                 forUser: .unproved,
                 means:
-                    "what proves the author (a child or parent under `adkim=s` or `aspf=s`, or a paired envelope domain) is not "
-                    + "aligned by the author's own DMARC record, and that says `quarantine` or `reject` (`t=y` counts one step "
+                    "the domain that proves the author (a child or parent under `adkim=s` or `aspf=s`, or a paired envelope domain) is not "
+                    + "aligned by the author's own DMARC record, and the record says `quarantine` or `reject` (`t=y` counts one step "
                     + "lower; `sp`, `np` as they apply)",
                 remedy: "the team: sign with the domain of From itself. `postern source check`, `postern verify message`")
         case .replyNotProved:
@@ -173,11 +176,12 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 550, "5.1.6", "This address is no longer in use", .addressRetired, to: .ownTeam, forUser: .stopped,
                 means: "the user has stopped using every app of the team", remedy: "the team stops writing there")
         case .replaced:
-            // To the sender the same: that there is another address is told to the team by an event alone.
+            // The sender gets the same text, as only an event tells the team that there is another
+            // address.
             Facts(
                 550, "5.1.6", "This address is no longer in use", .addressRetired, to: .ownTeam, forUser: .replaced,
                 means: "an earlier address of the account: the user replaced it, or it was retired",
-                remedy: "the team writes to the address that it was told in an event, or is given at the next sign-in")
+                remedy: "the team: write to the address in the event, or in the response to the next sign-in")
         case .inboxUnverified:
             Facts(
                 451, "4.2.1", "The owner of this address has not confirmed it yet; try again later", .inboxUnverified,
@@ -186,7 +190,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
         case .inboxSuspended:
             Facts(
                 451, "4.2.1",
-                "The mailbox behind this address refuses mail and has to be confirmed again; try again later", .inboxSuspended,
+                "The mailbox behind this address refuses mail and must be confirmed again; try again later", .inboxSuspended,
                 to: .ownTeam, forUser: .inbox,
                 means: "the inbox refused too much permanently (`suspension.*`). When the suspension began, the log said "
                     + "`\(RelayReason.Code.inboxNowSuspended)`",
@@ -204,7 +208,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
             Facts(
                 452, "4.7.1", "More than {} long addresses that are new today; try again after midnight (UTC)",
                 .storedAddressLimit, to: .ownTeam, forUser: .limit,
-                means: "2,000 new addresses that have to be stored, for this account and day",
+                means: "more than 2,000 new addresses to store, for this account and day",
                 remedy: "the sender retries; check what the team sends")
         case .fanOutFailed:
             Facts(
@@ -213,18 +217,18 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 remedy: "nothing: the message comes again, and users who have it already do not get it twice")
         case .fanOutRefused:
             Facts(
-                451, "4.3.0", "Not every recipient can have this message; send it again to learn which", .fanOutRefused,
+                451, "4.3.0", "Not every recipient can get this message; send it again to learn which cannot", .fanOutRefused,
                 .mixedAccounts, forUser: nil,
                 means:
-                    "one of several users may not have it, or relay addresses and reverse addresses come together and the sender "
+                    "one of several users may not get it, or relay addresses and reverse addresses come together and the sender "
                     + "may not write to one of them",
                 remedy:
                     "nothing: when the message is repeated, that recipient gets a transaction of its own, and is refused in it")
         case .otherScope:
             Facts(
-                452, "4.5.3", "Recipients of another account go in a transaction of their own; send this one again", .otherScope,
+                452, "4.5.3", "Recipients of another account need a separate transaction; send this one again", .otherScope,
                 forUser: nil,
-                means: "recipients that do not go together, or nothing accepts copies (*A message to several users*)",
+                means: "recipients that cannot share a transaction, or no service accepts copies (*A message to several users*)",
                 remedy: "nothing: the sending server sends the rest by itself")
         case .tooManyRecipients:
             Facts(
@@ -232,7 +236,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 means: "`limits.recipients`", remedy: "nothing: the same")
         case .forgedCopy:
             Facts(
-                451, "4.7.0", "Only copies of messages are taken here", .forgedCopy, forUser: nil,
+                451, "4.7.0", "This port accepts only message copies from Postern", .forgedCopy, forUser: nil,
                 means:
                     "a session at `fan_out_smtpd` without the login that Postern gives: a local user, or a host with another key "
                     + "file",
@@ -241,8 +245,8 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
             Facts(
                 451, "4.4.3", "The sender cannot be checked just now; try again later", .dnsTrouble, forUser: nil,
                 means:
-                    "no proof passed, and one that could still pass met a DNS failure; or DMARC of the author's domain could not "
-                    + "be read, and decides",
+                    "no proof passed, but a DNS failure prevented one that could pass; or the DMARC record of the author's "
+                    + "domain is needed, but could not be read",
                 remedy: "check the resolver if it persists")
         case .storeTrouble:
             Facts(
@@ -269,7 +273,7 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
             Facts(
                 550, "5.6.0", "The header section cannot be read safely: {}", .malformedHeader, forUser: .content,
                 means:
-                    "what two programs read differently, in a report or in mail to the relay itself: NUL or a bare CR in a field",
+                    "octets that two programs read differently, in a report or in mail to the relay itself: NUL or a bare CR in a field",
                 remedy: "the sender's program is at fault")
         case .headerTooLarge:
             Facts(
@@ -295,12 +299,12 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
             Facts(
                 552, "5.3.4",
                 "The header field {} is too long once its addresses are rewritten; write to fewer people at once", .fieldTooLong,
-                forUser: .content, means: "a field of more than 65,500 octets as it would leave, with some 600 recipients",
+                forUser: .content, means: "an outgoing field of more than 65,500 octets, with about 600 recipients",
                 remedy: "the sender: write to fewer people at once")
         case .listedTwice:
             Facts(
                 554, "5.4.6",
-                "This message has passed here already: Postern is named twice in this Postfix's lists of milters", .listedTwice,
+                "This message has already passed Postern: this Postfix's lists of milters name Postern twice", .listedTwice,
                 forUser: .content,
                 means:
                     "`smtpd_milters` or `non_smtpd_milters` names Postern twice, perhaps through a reference to another setting. "
@@ -317,32 +321,32 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
                 "This is one piece of a divided message (message/partial), and cannot be checked; send the message whole",
                 .partialMessage, forUser: .content,
                 means:
-                    "the mail program divided a large message (RFC 2046 section 5.2.2): what the pieces say together, the relay never sees",
+                    "the mail program divided a large message (RFC 2046 section 5.2.2): the relay never sees the complete message",
                 remedy: "the sender: turn off the division of large messages")
         case .unrewritable:
             Facts(
                 550, "5.7.7",
-                "Your own address stands in a part that cannot be rewritten ({}); send it as plain text, unsigned and without that part",
+                "Your own address is in a part of the message that cannot be rewritten ({}); send it as plain text, unsigned and without that part",
                 .unrewritablePart, .leakIncident, forUser: .content,
                 means:
                     "a reply names the inbox in an office file, a PDF…, in encoded text, or in a part whose encoding is broken",
                 remedy: "the user: plain text, without that part. The text names the file, or the attachment in words; \"an "
                     + "attachment\" if the file's name reveals the inbox. `\(RelayReason.Code.leakIncident)` means that the leak "
-                    + "check found what the rewriting had missed: report it as a bug")
+                    + "check found text that the rewriting had missed: report it as a bug")
         case .tooMuchWork:
             Facts(
                 550, "5.7.7",
-                "An attachment unpacks to more than can be searched for your own address; send it without, or as files that are not "
+                "An attachment unpacks to more data than can be searched for your own address; send the message without it, or with files that are not "
                     + "compressed",
                 .tooMuchWork, forUser: .content,
                 means:
                     "a reply has compressed data that takes more work to search than a message of its size may: a decompression "
                     + "bomb, or a file that unpacks to more than some twelve times its size and to more than 5 MB",
-                remedy: "the user: send it without, or as files that are not compressed")
+                remedy: "the user: send the message without it, or with files that are not compressed")
         case .signedReply:
             Facts(
                 550, "5.7.7",
-                "A signature or key names you and cannot be taken out ({}); send the text unsigned and without keys",
+                "A signature or key names you and cannot be removed ({}); send the text unsigned and without keys",
                 .signedReply, forUser: .content,
                 means: "a reply is an opaque S/MIME signature (`smime-type=signed-data`), nothing but a key, or has a PGP block "
                     + "without its end. Signatures next to the text, and keys next to other parts, are removed silently",
@@ -355,22 +359,24 @@ package enum RefusalReply: Sendable, Hashable, CaseIterable {
         }
     }
 
-    private static let verificationText = "No one reads replies to this message; it says where its code is entered"
+    private static let verificationText = "No one reads replies to this message; it says where to enter its code"
 }
 
-/// Why mail to a user was refused, as the user's page shows it. The raw values are in databases: never change or reuse one.
+/// The reason why mail to a user was refused, as on the user's page. The raw values are in
+/// databases: never change or reuse one.
 package enum UserRefusal: Int64, Sendable, Hashable, CaseIterable {
-    /// Forwarding was off: by the user, on a day or after messages that the user chose, or by an administrator.
+    /// Forwarding was off: set by the user, by a limit of days or messages that the user chose, or
+    /// by an administrator.
     case forwardingOff = 1
     /// The user had stopped using every app of the team.
     case stopped = 2
-    /// The user's inbox was not confirmed, or refused too much.
+    /// The user's inbox was not confirmed, or refused too many messages.
     case inbox = 3
-    /// The day's limit was exceeded.
+    /// The daily limit was exceeded.
     case limit = 4
     /// The sender does not belong to the team.
     case stranger = 5
-    /// The sender names a domain of the team, but without proof.
+    /// The sender is at a domain of the team, but without proof.
     case unproved = 6
     /// The user had blocked the sender.
     case blocked = 7

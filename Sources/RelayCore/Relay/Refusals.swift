@@ -1,4 +1,4 @@
-// Refusals with their details for the log. What is fixed for each reply is in `RefusalReply`.
+// Refusals with their details for the log. `RefusalReply` has the constant data of each reply.
 
 import InternetMessage
 
@@ -9,15 +9,18 @@ extension Refusal {
 
     package static func badReturnPath(_ detail: String) -> Refusal { Refusal(.badReturnPath, detail: detail) }
 
-    /// A reverse address of another user at a relay domain, from a text, or from mail sent before such addresses were left out.
+    /// A reverse address of another user at a relay domain, from a text, or from mail sent before
+    /// such addresses were removed.
     package static let anotherUsersAddress = Refusal(
         .anotherUsersAddress, detail: "a reverse address whose correspondent is at a relay domain")
 
-    /// An answer to the message that verifies an inbox, whose author had a message about it today.
+    /// An answer to the message that verifies an inbox. Its author already got a message about it
+    /// today.
     package static let answerNotRead = Refusal(
         .verificationAnswer, detail: "another answer to a verification message on the same day")
 
-    /// An answer to the message that verifies an inbox, of which nothing proves that it comes from there.
+    /// An answer to the message that verifies an inbox, without proof that it comes from that
+    /// inbox.
     static func answerNotProved(_ reason: RelayReason) -> Refusal { Refusal(.verificationAnswerUnproved, reason: reason) }
 
     package static let otherScope = Refusal(
@@ -27,7 +30,8 @@ extension Refusal {
     package static let fanOutRefused = Refusal(
         .fanOutRefused, detail: "a recipient was refused; when the message is repeated the sender learns which")
 
-    /// A reply to all that also names relay addresses of other accounts: answered as `fanOutRefused`, once these are recorded.
+    /// A reply to all that also names relay addresses of other accounts. Answered like
+    /// `fanOutRefused`, after these are recorded.
     static let mixedAccounts = Refusal(
         .fanOutRefused, reason: RelayReason(.mixedAccounts, "a relay address of another account next to a reverse address"))
 
@@ -47,12 +51,12 @@ extension Refusal {
     package static let retired = Refusal(.retired, detail: "no grants remain")
     package static let replaced = Refusal(.replaced, detail: "the address was replaced, or retired by an administrator")
 
-    /// Of an account that is not active.
+    /// For an account that is not active.
     static func inactive(_ account: RelayAccount) -> Refusal { account.hasLiveGrant ? .replaced : .retired }
 
     package static let inboxUnverified = Refusal(.inboxUnverified)
 
-    /// Temporary: once the owner confirms the inbox again, the waiting mail arrives.
+    /// Temporary: after the owner confirms the inbox again, the waiting mail arrives.
     package static let inboxSuspended = Refusal(
         .inboxSuspended,
         detail: "the inbox refused too much; postern inbox show gives details, inbox confirm ends the suspension")
@@ -75,20 +79,20 @@ extension Refusal {
             detail: "the domain of From is not a registered source of any team")
     }
 
-    /// The same text for every refused reply, whatever the cause: the cause is in `reason`.
+    /// Every refused reply gets the same text, regardless of the cause. The cause is in `reason`.
     package static func replyNotProved(_ reason: RelayReason) -> Refusal { Refusal(.replyNotProved, reason: reason) }
 
-    /// The code is that of a failed proof: no mechanism can prove an author who is not known.
+    /// The code is that of a failed proof: no mechanism can prove an unknown author.
     package static func unreadableFrom(_ defect: AuthorDefect) -> Refusal {
         Refusal(.unreadableFrom, "\(defect)", detail: "\(defect)")
     }
 
-    /// What was signed is one of the two, and what a program shows may be the other.
+    /// The signature may cover one of the two, while a program shows the other.
     package static func repeatedField(_ field: OnceField) -> Refusal {
         Refusal(.repeatedField, field.rawValue, detail: field.rawValue)
     }
 
-    /// A field of any name that two programs read differently.
+    /// A field, of any name, that two programs read differently.
     package static let unsafeHeader = Refusal(
         .unsafeHeader, detail: "NUL, bare CR or another octet that programs interpret differently")
 
@@ -103,7 +107,7 @@ extension Refusal {
 
     package static func storeTrouble(_ detail: String) -> Refusal { Refusal(.storeTrouble, detail: detail) }
 
-    /// The directory's answer; where it cannot answer now, the message is deferred.
+    /// The directory's answer. If it cannot answer now, the message is deferred.
     static func deferring<Value>(_ answer: @autoclosure () throws(DirectoryFailure) -> Value) throws(Refusal) -> Value {
         do { return try answer() } catch { throw .storeTrouble(error.detail) }
     }
@@ -137,7 +141,8 @@ extension Refusal {
 
     package static func messageTooLarge(_ limit: Int) -> Refusal { Refusal(.messageTooLarge, "\(limit)") }
 
-    /// A piece of a message: put together, it would have what no piece has, such as an inbox or an address past the relay.
+    /// A piece of a message. The joined message could contain what no piece contains, such as an
+    /// inbox or an address that bypasses the relay.
     package static let partialMessage = Refusal(.partialMessage)
 
     package static let loop = Refusal(.loop)
@@ -149,37 +154,39 @@ extension Refusal {
 
     /// - Parameters:
     ///   - part: for the user: printable, and without any part of an inbox.
-    ///   - detail: for the log; `part` where it is nil.
+    ///   - detail: for the log; if nil, `part` is used.
     package static func unrewritable(part: String, detail: String? = nil) -> Refusal {
         Refusal(.unrewritable, printable(part), detail: detail ?? part)
     }
 
-    /// The leak check found what the rewriting had missed. To the user it is an unrewritable part; to the operator it is an
-    /// incident.
+    /// The leak check found text that the rewriting had missed. The user sees an unrewritable part;
+    /// the operator sees an incident.
     package static func leakIncident(place: String) -> Refusal {
         Refusal(.unrewritable, printable(place), reason: RelayReason(.leakIncident, place))
     }
 
-    /// It is not known whether it holds the user's address: the search would cost more than a message of this size may.
+    /// The relay cannot know whether it contains the user's address, as the search would cost more
+    /// than a message of this size may.
     static let tooMuchWork = Refusal(
         .tooMuchWork,
         detail: "compressed data, or data encoded again and again, beyond what a message of this size may take to search")
 
     package static let encryptedReply = Refusal(.encryptedReply, detail: "encrypted with PGP or S/MIME")
 
-    /// Parameters as of `unrewritable`.
+    /// Parameters as in `unrewritable`.
     package static func signedReply(part: String, detail: String) -> Refusal {
         Refusal(.signedReply, printable(part), detail: detail)
     }
 
-    /// The sender tries again, and finds room: then the message is held from its beginning.
+    /// The sender tries again when there is memory. The message is then kept from its beginning.
     package static let forwardMemory = Refusal(
-        .memory, reason: RelayReason(.forwardMemory, "there was no room to hold a forward that has to be rewritten"))
+        .memory, reason: RelayReason(.forwardMemory, "there was no memory to keep a forward that must be rewritten"))
 
     package static let replyMemory = Refusal(
-        .memory, reason: RelayReason(.replyMemory, "held bodies of replies are at their limit"))
+        .memory, reason: RelayReason(.replyMemory, "the memory limit for the bodies of replies is reached"))
 
-    /// SMTP text is printable ASCII; other octets, and `%`, which another party could plant, become `?`. At most 120 octets.
+    /// SMTP text is printable ASCII. Other octets, and `%`, which an attacker could add, become
+    /// `?`. At most 120 octets.
     private static func printable(_ text: String) -> String {
         String(
             decoding: text.utf8.prefix(120).map {

@@ -1,18 +1,19 @@
-// What teams and users learn of a forward that was refused.
+// The information that teams and users get about a refused forward.
 
 import InternetMessage
 
-/// A forward that was refused or deferred at or after the end of its header section. Contains nothing of the message.
+/// A forward that was refused or deferred at or after the end of its header section. Contains
+/// nothing of the message.
 package struct RefusedForward: Sendable, Hashable {
     /// Seconds since 1970.
     package let at: Int64
     package let attribution: ForwardAttribution
     package let reply: RefusalReply
     package let reason: RelayReason.Code
-    /// The word in brackets in the reply, which is in the log too.
+    /// The word in brackets in the reply, which is also in the log.
     package let reference: String
 
-    /// - Parameter reason: the usual one of the reply where it is nil.
+    /// - Parameter reason: if nil, the default reason of the reply.
     package init(
         at: Int64, attribution: ForwardAttribution, reply: RefusalReply, reason: RelayReason.Code? = nil, reference: String
     ) {

@@ -2,7 +2,7 @@
 
 /// The outcome at the end of a message.
 package enum RelayOutcome: Sendable, Hashable {
-    /// Not for the relay: passes untouched.
+    /// Not for the relay; passes unchanged.
     case untouched
     /// Relayed with the modifications.
     case relay
@@ -13,9 +13,9 @@ package enum RelayOutcome: Sendable, Hashable {
 
 package struct RelayDecision: Sendable, Hashable {
     package let outcome: RelayOutcome
-    /// In the order in which they are to be applied.
+    /// In the order in which they must be applied.
     package let modifications: [Modification]
-    /// Why; holds no inbox.
+    /// The reasons; they contain no inbox.
     package var reasons: [RelayReason]
     /// Copies for other recipients, to be handed over first.
     package let copies: [FanOutCopy]

@@ -1,4 +1,5 @@
-// What the relay must know about accounts, and the protocol that provides it. The core itself does no I/O.
+// The data that the relay needs about accounts, and the protocol that provides it. The core itself
+// does no I/O.
 
 import InternetMessage
 
@@ -7,12 +8,13 @@ package struct RegisteredSource: Sendable, Hashable {
     package enum Scope: Sendable, Hashable {
         /// The domain and everything below it; lower-case A-labels.
         case domain(String)
-        /// This address alone.
+        /// Only this address.
         case address(AddrSpec)
     }
 
     package let scope: Scope
-    /// A foreign envelope domain whose SPF pass proves this source too; explicitly paired by an administrator.
+    /// Another envelope domain with an SPF pass that proves this source too. An administrator pairs
+    /// it explicitly.
     package let pairedEnvelopeDomain: String?
 
     package init(scope: Scope, pairedEnvelopeDomain: String? = nil) {
@@ -26,7 +28,8 @@ package struct UserInbox: Sendable, Hashable {
     package let address: InboxAddress
     /// Unverified inboxes are searched for in replies, but prove nothing.
     package let isVerified: Bool
-    /// Whether forwarding to it is suspended, because it refused too much (`SuspensionRate`). It still proves replies.
+    /// Whether forwarding to it is suspended, because it refused too much (`SuspensionRate`). It
+    /// still proves replies.
     package let isSuspended: Bool
 
     package init(address: InboxAddress, isVerified: Bool, isSuspended: Bool = false) {
@@ -36,35 +39,37 @@ package struct UserInbox: Sendable, Hashable {
     }
 }
 
-/// One account as the relay needs it: read in one step, for one recipient.
+/// The data of one account that the relay needs: read in one step, for one recipient.
 package struct RelayAccount: Sendable, Hashable {
     package let number: AccountNumber
-    /// The address that mail for this account goes to: the one asked for, or the current one, or the last where all are retired:
-    /// a late bounce still has to name it.
+    /// The address that mail for this account goes to: the one of the look-up, or the current one,
+    /// or the last one if all are retired. A late bounce must still name it.
     package let relayAddress: AddrSpec
-    /// The address that the team should use now, where it is known.
+    /// The address that the team should use now, if it is known.
     package let currentAddress: AddrSpec?
     package let isForwardingOn: Bool
     /// Whether `relayAddress` is out of use.
     package let isRetired: Bool
     /// Whether the user still uses an app of the account.
     package let hasLiveGrant: Bool
-    /// Where forwards go; nil while the user has none.
+    /// The inbox that receives forwards; nil while the user has none.
     package let inbox: UserInbox?
     /// All inboxes of the user, reply-only ones included.
     package let inboxes: [UserInbox]
-    /// The user's name where the account shares it.
+    /// The user's name, if the account shares it.
     package let sharedName: String?
     /// The sources of the account's team.
     package let sources: [RegisteredSource]
-    /// The accounts that the address leads to for mail of other teams, for a while after an app moved to one of them.
+    /// For a while after an app moved, the accounts to which the address leads for mail of other
+    /// teams.
     package var successors: [RelayAccount]
-    /// Whether the user has blocked senders of this account: `RelayDirectory.isBlocked` tells which.
+    /// Whether the user has blocked senders of this account; `RelayDirectory.isBlocked` checks each
+    /// one.
     package let hasBlocks: Bool
     /// The identifier of the account's team, for the log.
     package let team: String?
-    /// Messages of the account that were counted on the day of the look-up: forwards, where it was found by its address, and
-    /// replies, where by its number.
+    /// Messages of the account that were counted on the day of the look-up: forwards if it was
+    /// found by its address, and replies if by its number.
     package let counted: Int
 
     package init(
@@ -99,31 +104,32 @@ extension RelayAccount: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: ["number": number]) }
 }
 
-/// The direction of an account's message; each has its own daily limit.
+/// The direction of an account's message. Each direction has its own daily limit.
 package enum LimitedDirection: String, Sendable, Hashable {
     case forward, reply
 }
 
-/// What is counted per account and day; never who wrote to whom.
+/// The events that are counted per account and day. They never show who wrote to whom.
 package enum RelayCounter: String, Sendable, Hashable, CaseIterable {
     case forwarded, replied
     /// A permanent failure of the inbox, once per return path.
     case inboxBounced = "inbox_bounced"
     /// A report that went back to the envelope sender or the user.
     case reportRelayed = "report_relayed"
-    /// A report that could not be passed on.
+    /// A report that could not be relayed.
     case reportDropped = "report_dropped"
-    /// Automatic mail beyond one per correspondent and day, or unproved at a return path.
+    /// Automatic mail beyond one per correspondent and day, or unproved mail at a return path.
     case automaticDropped = "automatic_dropped"
-    /// The leak check found what the rewriting had missed; the message was refused.
+    /// The leak check found text that the rewriting had missed; the message was refused.
     case leakIncident = "leak_incident"
 }
 
-/// A permanent failure of an inbox, recognized by the return path that it came to.
+/// A permanent failure of an inbox, identified by the return path of the report.
 package struct InboxFailure: Sendable, Hashable {
     /// The nonce of the return path; 40 bits.
     package let nonce: UInt64
-    /// Days since 1970: the last day of the return path, when the message was relayed, and today.
+    /// Three days since 1970: the last day of the return path, the day of the relayed message, and
+    /// today.
     package let expiryDay: UInt64
     package let sentDay: UInt64
     package let day: UInt64
@@ -138,18 +144,19 @@ package struct InboxFailure: Sendable, Hashable {
 
 /// The result of recording a reported permanent failure of an inbox.
 package enum FailureRecord: Sendable, Hashable {
-    /// Known already, or the account is gone.
+    /// Already known, or the account was deleted.
     case known
     case recorded
-    /// Recorded, and the inbox has now passed the rate: forwarding to it is suspended.
+    /// Recorded, and the inbox has now exceeded the rate, so forwarding to it is suspended.
     case suspended
 }
 
 /// The result of recording an answer to a verification message.
 package enum AnswerRecord: Sendable, Hashable {
-    /// No verification is in progress under this token, or the author is not the mailbox that was written to.
+    /// No verification is in progress for this token, or the author is not the mailbox that got the
+    /// verification message.
     case notTheInbox
-    /// The first answer of this day; with the user's language, if it is known.
+    /// The first answer of this day, with the user's language if it is known.
     case first(language: String?)
     case repeated
 }
@@ -159,7 +166,8 @@ package struct StoredAddress: Sendable, Hashable {
     /// The key under which it is found (`AddressToken.storageKey`), in lower case.
     package let token: String
     package let address: AddrSpec
-    /// Of a return path: days since 1970 after which it may be deleted. Nil for a reverse address.
+    /// For a return path: the day after which it may be deleted, in days since 1970. Nil for a
+    /// reverse address.
     package let expiryDay: UInt64?
 
     package init(token: String, address: AddrSpec, expiryDay: UInt64? = nil) {
@@ -168,16 +176,16 @@ package struct StoredAddress: Sendable, Hashable {
         self.expiryDay = expiryDay
     }
 
-    /// Nil where the token holds its address.
+    /// Nil if the token holds its address.
     package init?(_ minted: MintedToken, expiryDay: UInt64? = nil) {
         guard let address = minted.addressToStore else { return nil }
         self.init(token: minted.storageKey, address: address, expiryDay: expiryDay)
     }
 }
 
-/// The directory could not answer just now. Never treated as *there is none*.
+/// The directory could not answer now. It never means that there is no such entry.
 package struct DirectoryFailure: Error, Sendable {
-    /// For the log; holds no inbox.
+    /// For the log; contains no inbox.
     package let detail: String
 
     package init(_ detail: String) { self.detail = detail }
@@ -185,74 +193,79 @@ package struct DirectoryFailure: Error, Sendable {
 
 /// Records about accounts: addresses of tokens, counts, marks. May block; callable from any thread.
 package protocol RelayRecords: Sendable {
-    /// The address stored under a token; the caller checks that it is the one that the token was made for. The look-up keeps
-    /// that of a reverse address for another year.
+    /// The address stored under a token. The caller checks that the token was made for it. The
+    /// look-up extends the storage of a reverse address by a year.
     func storedAddress(_ token: AddressToken) throws(DirectoryFailure) -> AddrSpec?
 
-    /// Stores the addresses of tokens, each once, all in one step. Those of reverse addresses are kept for a year from the last
-    /// mail that used them, those of return paths some days longer than the message needs. Existing ones are not written again.
-    /// - Parameter newPerDay: reverse addresses that may be stored for the account on this day, those of earlier messages
-    ///   included.
-    /// - Returns: false where there would be more: then nothing was stored.
+    /// Stores the addresses of tokens, each once, all in one step. Those of reverse addresses are
+    /// kept for a year after the last mail that used them; those of return paths for some days
+    /// longer than the message needs. Existing ones are not written again.
+    /// - Parameter newPerDay: maximum reverse addresses stored for the account on this day, those
+    ///   of earlier messages included.
+    /// - Returns: false if this would exceed the limit; then nothing was stored.
     func store(_ addresses: [StoredAddress], account: AccountNumber, day: UInt64, newPerDay: Int) throws(DirectoryFailure) -> Bool
 
-    /// Counts one message where fewer than `limit` have been counted; false where the limit is reached.
+    /// Counts one message if fewer than `limit` have been counted; false if the limit is reached.
     func reserve(_ direction: LimitedDirection, account: AccountNumber, day: UInt64, limit: Int) throws(DirectoryFailure) -> Bool
 
-    /// Undoes what `reserve` counted, for a message that was not accepted after all. Where this fails, one place is lost.
+    /// Undoes what `reserve` counted, for a message that was not accepted after all. If this fails,
+    /// one place is lost.
     func release(_ direction: LimitedDirection, account: AccountNumber, day: UInt64)
 
-    /// Whether a copy with this mark was handed over and is remembered.
+    /// Whether a copy with this mark was handed over and is still recorded.
     func isHandedOver(_ mark: [UInt8], account: AccountNumber, now: Int64) throws(DirectoryFailure) -> Bool
 
-    /// Records all copies that are about to be handed over, in one step and durably, until `until` (seconds since 1970). Where
-    /// this fails, no copy may be begun.
+    /// Records all copies that are about to be handed over, in one step and durably, until `until`
+    /// (seconds since 1970). If this fails, no copy may be begun.
     func beginHandOver(_ copies: [(mark: [UInt8], account: AccountNumber)], until: Int64) throws(DirectoryFailure)
 
-    /// Remembers that a copy was handed over, by the marks of its recipients, until `until`. Written at once, so that the end of
-    /// this process loses none; where a power failure loses one, that copy comes twice.
+    /// Records until `until` that a copy was handed over, by the marks of its recipients. Written
+    /// at once, so that the end of this process loses none. If a power failure loses one, that copy
+    /// is delivered twice.
     func rememberHandedOver(_ marks: [[UInt8]], account: AccountNumber, until: Int64) throws(DirectoryFailure)
 
-    /// Forgets marks of copies that were handed over. Those that are not known are passed over.
+    /// Deletes marks of copies that were handed over. Ignores unknown marks.
     func forgetHandedOver(_ marks: [[UInt8]], account: AccountNumber) throws(DirectoryFailure)
 
     /// True for the first automatic message of this account to this correspondent on this day.
-    /// - Parameter correspondent: a keyed hash, so that nothing says who wrote to whom.
+    /// - Parameter correspondent: a keyed hash, so that nothing shows who wrote to whom.
     func reserveAutomatic(account: AccountNumber, correspondent: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool
 
-    /// Records a permanent failure of the inbox that this account leads to: once for each return path, as `inboxBounced` of that
-    /// day. In the same step forwarding to the inbox is suspended where the rate is passed.
+    /// Records a permanent failure of the inbox of this account: once for each return path, as
+    /// `inboxBounced` of that day. In the same step, forwarding to the inbox is suspended if the
+    /// rate is exceeded.
     func recordFailure(
         _ failure: InboxFailure, of account: AccountNumber, rate: SuspensionRate?
     ) throws(DirectoryFailure) -> FailureRecord
 
-    /// Records that the account's user complained about a message of the team (RFC 5965), so that the team is notified: all in
-    /// one step, so that a failed call can be repeated.
-    /// - Parameter mark: identifies what the complaint names; recorded once a day for each.
-    /// - Returns: false where it is known already.
+    /// Records that the account's user complained about a message of the team (RFC 5965), and
+    /// notifies the team. All in one step, so that a failed call can be repeated.
+    /// - Parameter mark: identifies the subject of the complaint; recorded once a day for each.
+    /// - Returns: false if it is already known.
     func recordComplaint(of account: AccountNumber, mark: [UInt8], day: UInt64) throws(DirectoryFailure) -> Bool
 
     /// Records a receiver's report on mail in a relay domain's name.
     /// - Parameter reporter: the domain that is proved to have written the report.
-    /// - Returns: false where it is known already, or there were too many recently.
+    /// - Returns: false if it is already known, or if there were too many recently.
     func record(_ report: AggregateReport, reporter: String, now: Int64) throws(DirectoryFailure) -> Bool
 
-    /// Adds one; may be written later, off the path of the mail.
+    /// Adds one. The store may write it later, so that mail does not wait for it.
     func count(_ counter: RelayCounter, account: AccountNumber, day: UInt64)
 }
 
 /// Accounts, and the records about them. May block; callable from any thread.
 package protocol RelayDirectory: RelayRecords {
-    /// The account of a relay address, by local part (lower case) and relay domain; nil where no such address was ever issued.
+    /// The account of a relay address, by local part (lower case) and relay domain; nil if no such address was ever issued.
     func account(relayAddress localPart: String, domain: String) throws(DirectoryFailure) -> RelayAccount?
 
-    /// The account with this number and with its current relay address; nil where it was deleted.
+    /// The account with this number and with its current relay address; nil if it was deleted.
     func account(_ number: AccountNumber) throws(DirectoryFailure) -> RelayAccount?
 
-    /// The sources of any team that cover this address. A domain has few parents: at most one look-up for each.
+    /// The sources of any team that cover this address. Makes at most one look-up for each parent
+    /// domain, and a domain has few.
     func sources(covering author: AddrSpec) throws(DirectoryFailure) -> [RegisteredSource]
 
-    /// Whether the account's user has blocked this address, its domain or one above that.
+    /// Whether the account's user has blocked this address, its domain or a parent domain.
     func isBlocked(_ author: AddrSpec, by account: AccountNumber) throws(DirectoryFailure) -> Bool
 
     /// Records that the proved author answered a verification message.

@@ -1,4 +1,5 @@
-// Everything that the relay's decisions depend on, handed in once. The milter and `postern explain` run the same engine.
+// Everything that the relay's decisions depend on, in one object. The milter and `postern explain`
+// run the same engine.
 
 import InternetMessage
 import LeakSearch
@@ -11,14 +12,15 @@ package final class RelayEngine: Sendable {
     package let authenticator: any SenderAuthenticator
     /// Signs outgoing mail; nil while no key is active.
     package let signer: (any MessageSigner)?
-    /// Writes to those who answer a verification message; without it, their answers are refused.
+    /// Writes to people who answer a verification message. If nil, their answers are refused.
     let answeredNotice: (any AnsweredVerificationNotice)?
     package let tokens: TokenMint
     package let ids: MessageIDs
     package let mark: RelayMark
     let witness: OriginalWitness
     package let replyMemory: ReplyMemory
-    /// Memory for reading mail to the operator: anyone can write there, and users' replies must not wait for it.
+    /// Memory for mail to the operator. It is separate because anyone can write there, and users'
+    /// replies must not wait for it.
     let operatorMemory = ReplyMemory(limit: 16_000_000)
     let keys: TokenKeys
     let refusedRecipients: RefusedRecipients
@@ -29,7 +31,8 @@ package final class RelayEngine: Sendable {
     /// Makes the rewriter of a reply's body.
     let bodyRewriter: @Sendable (ReplyNames, WorkBudget) -> any BodyRewriting
 
-    /// - Parameter keys: the versioned keys of tokens, ids and marks. Nil is returned where no key can be derived from them.
+    /// - Parameter keys: the versioned keys of tokens, ids and marks. The result is nil if no key
+    ///   can be derived from them.
     package init?(
         settings: RelaySettings, keys: TokenKeys, directory: any RelayDirectory, authenticator: any SenderAuthenticator,
         signer: (any MessageSigner)? = nil, answeredNotice: (any AnsweredVerificationNotice)? = nil, replyMemory: ReplyMemory,
@@ -88,7 +91,7 @@ package final class RelayEngine: Sendable {
         self.bodyRewriter = bodyRewriter
     }
 
-    /// The address that one token leads to; nil where no valid address is stored.
+    /// The address that one token leads to; nil if no valid address is stored.
     func address(of token: AddressToken) throws(Refusal) -> AddrSpec? {
         let stored = StoredAddresses(directory: directory, tokens: tokens)
         let address = stored.address(of: token)
@@ -102,23 +105,24 @@ package final class RelayEngine: Sendable {
 
 /// Makes the DKIM signatures of outgoing mail.
 package protocol MessageSigner: Sendable {
-    /// Begins one message; its body is fed as it passes.
+    /// Begins one message. Its body is fed to the session as it arrives.
     func begin() -> any SigningSession
 }
 
 /// The signing of one message.
 package protocol SigningSession: AnyObject {
     func update(body: UnsafeRawBufferPointer)
-    /// The fields to put above the header section.
+    /// The fields to insert above the header section.
     /// - Parameters:
     ///   - domain: the relay domain that signs.
     ///   - now: seconds since 1970.
-    /// - Throws: where a key does not sign.
+    /// - Throws: if a key does not sign.
     func finish(header: HeaderSection, domain: String, now: Int64) throws -> [HeaderField]
 }
 
 extension SigningSession {
-    /// As `finish`; a message that cannot be signed is deferred, as unsigned it would fail at the user's provider.
+    /// As `finish`. A message that cannot be signed is deferred, as it would fail unsigned at the
+    /// user's provider.
     func signatures(header: HeaderSection, domain: String, now: Int64) throws(Refusal) -> [HeaderField] {
         do { return try finish(header: header, domain: domain, now: now) } catch { throw .notConfigured("cannot sign: \(error)") }
     }

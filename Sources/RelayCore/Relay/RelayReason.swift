@@ -1,9 +1,9 @@
-// Why the relay decides as it does: every reason is declared here once.
+// The reasons of the relay's decisions; each is declared here once.
 
 /// The reason for an answer: a stable word for logs, counters and `explain`, and a sentence for the operator.
 package struct RelayReason: Sendable, Hashable {
     package let code: Code
-    /// For the log only. Holds no inbox address.
+    /// For the log only. Contains no inbox address.
     package let detail: String
 
     package init(_ code: Code, _ detail: String = "") {
@@ -11,12 +11,12 @@ package struct RelayReason: Sendable, Hashable {
         self.detail = detail
     }
 
-    /// As in `daily-limit: the account has …`; the word alone where there is no detail.
+    /// As in `daily-limit: the account has …`; only the word if there is no detail.
     package var text: String { detail.isEmpty ? code.rawValue : "\(code.rawValue): \(detail)" }
 
     /// The raw values are in logs, metrics and the API: stable between releases.
     package enum Code: String, Encodable, Sendable, Hashable, CaseIterable, CustomStringConvertible {
-        // Refusals; `RefusalReply` says which reply carries which of them.
+        // Refusals. `RefusalReply` lists the reasons of each reply.
         case unknownAddress = "unknown-address"
         case badReturnPath = "bad-return-path"
         case anotherUsersAddress = "another-users-address"
@@ -62,13 +62,13 @@ package struct RelayReason: Sendable, Hashable {
         case loop
         case partialMessage = "partial-message"
         case unrewritablePart = "unrewritable-part"
-        /// An incident: a reply that counted as rewritten held the inbox. Logged as an error.
+        /// An incident: a reply that counted as rewritten contained the inbox. Logged as an error.
         case leakIncident = "leak-incident"
         case tooMuchWork = "too-much-work"
         case signedReply = "signed-reply"
         case encryptedReply = "encrypted-reply"
 
-        // Mail that was relayed, and what was done to it.
+        // Relayed mail, and its changes.
         case forwarded, replied
         case bodyRewritten = "body-rewritten"
         /// A forward has links that bypass the relay.
@@ -86,10 +86,10 @@ package struct RelayReason: Sendable, Hashable {
         case operatorMail = "operator-mail"
         case complaint
         case dmarcReport = "dmarc-report"
-        /// Only `explain` asks about mail to domains that are not the relay's.
+        /// Only `explain` reads mail to domains that are not the relay's.
         case elsewhere
 
-        // Mail that was taken and goes no further.
+        // Mail that the relay accepted and did not relay.
         case automaticLimit = "automatic-limit"
         case automaticAnswer = "automatic-answer"
         case answerTold = "answer-told"
@@ -99,7 +99,7 @@ package struct RelayReason: Sendable, Hashable {
 
         package var description: String { rawValue }
 
-        /// Whether something is wrong here that the operator has to look at.
+        /// Whether there is a fault here that needs the operator's attention.
         package var needsOperator: Bool { [.leakIncident, .listedTwice, .forgedCopy].contains(self) }
     }
 }

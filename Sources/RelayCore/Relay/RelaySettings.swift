@@ -1,4 +1,4 @@
-// The settings of an installation's relay. Values only: the configuration reads them from a file.
+// The settings of an installation's relay, as values. The configuration reads them from a file.
 
 import InternetMessage
 
@@ -7,18 +7,18 @@ package struct RelaySettings: Sendable {
     package var relayDomains: [String]
     /// The id of our Authentication-Results; fields with this id are removed on arrival.
     package var authservID: String
-    /// Where mail to postmaster and abuse goes; nil while the operator has not set it.
+    /// The destination of mail to postmaster and abuse; nil while the operator has not set it.
     package var operatorAddress: AddrSpec?
-    /// Further local parts (lower case) that are the operator's own: DMARC reports, TLS-RPT, feedback loops.
+    /// More local parts (lower case) of the operator's: DMARC reports, TLS-RPT, feedback loops.
     package var localRecipients: [String: AddrSpec]
     package var providers: ProviderRules
     package var limits: RelayLimits
-    /// Days for which a return path takes reports.
+    /// Days during which a return path accepts reports.
     package var returnPathDays: UInt64
-    /// When forwarding to an inbox is suspended; nil for never.
+    /// The rate at which forwarding to an inbox is suspended; nil for never.
     package var suspension: SuspensionRate?
-    /// The account of the doctor's test mail. Its addresses are at a relay domain, where mail of all other accounts would never
-    /// be delivered. Nil for none.
+    /// The account of the doctor's test mail. Its inbox is at a relay domain, to which mail of
+    /// other accounts would never be delivered. Nil for none.
     package var testAccount: AccountNumber?
 
     package init(
@@ -38,18 +38,18 @@ package struct RelaySettings: Sendable {
 
     package func isRelayDomain(_ domain: String) -> Bool { relayDomains.contains(domain.lowercased()) }
 
-    /// Whether mail of an account that goes to this domain would never be delivered.
+    /// Whether mail of this account to this domain would never be delivered.
     func isDeadEnd(_ domain: String, for account: AccountNumber) -> Bool { account != testAccount && isRelayDomain(domain) }
 
-    /// The operator's own mailbox for a local part (lower case) at a relay domain: nil where it is not the operator's,
-    /// `.some(nil)` where no address is set.
+    /// The operator's own mailbox for a local part (lower case) at a relay domain. Nil if it is not
+    /// the operator's; `.some(nil)` if no address is set.
     package func operatorMailbox(_ localPart: String) -> AddrSpec?? {
         if let target = localRecipients[localPart] { return .some(target) }
         return OperatorMailbox.names.contains(localPart) ? .some(operatorAddress) : nil
     }
 
-    /// Where mail to a correspondent is delivered: for the operator's mailboxes at a relay domain, which end nowhere else, it
-    /// is their target.
+    /// The delivery address for a correspondent. For the operator's mailboxes at a relay domain it
+    /// is their target, as they have no delivery of their own.
     package func delivery(_ address: AddrSpec) -> AddrSpec {
         guard isRelayDomain(address.domain), let target = operatorMailbox(address.localPart.foldedIdentity) else {
             return address
@@ -79,14 +79,15 @@ package struct SuspensionRate: Sendable, Hashable {
     }
 }
 
-/// The limits of the relay. What happens beyond each is next to it.
+/// The limits of the relay. The result of exceeding each is next to it.
 package struct RelayLimits: Sendable, Hashable {
     /// Proved messages per account, direction and day; beyond: `452 4.7.1`.
     package var messagesPerDay = 100
     /// Octets of a whole message; beyond: `552 5.3.4`.
     package var messageSize = 40_000_000
-    /// Octets of one header field. Postfix truncates what it shows a filter at 60,000, name included, so a field of nearly that
-    /// size may be truncated; from here on: `550 5.6.0`.
+    /// Octets of one header field. From this size on: `550 5.6.0`. Postfix truncates the fields
+    /// that it passes to a filter at 60,000 octets, name included, so a field of nearly that size
+    /// may be truncated.
     package var headerFieldSize = 59_900
     /// Header fields of a message; beyond: `550 5.6.0`.
     package var headerFields = 1_000
@@ -96,14 +97,14 @@ package struct RelayLimits: Sendable, Hashable {
     package var hops = 50
     /// Recipients of one account in one transaction; beyond: `452 4.5.3`.
     package var recipients = 100
-    /// Addresses of one forward that must be stored, as they do not fit a reverse address; beyond: `554 5.5.3`. Lists of people
-    /// have some dozens of addresses, and few of them are long.
+    /// Addresses of one forward that must be stored, as they do not fit a reverse address; beyond:
+    /// `554 5.5.3`. Lists of people have a few dozen addresses, and few of them are long.
     package var storedAddresses = 200
-    /// Such addresses that are new on one day for one account; beyond: `452 4.7.1`. Newsletters bring one or two with each
-    /// message.
+    /// New addresses of this kind for one account on one day; beyond: `452 4.7.1`. Each newsletter
+    /// brings one or two.
     package var storedAddressesPerDay = 2_000
-    /// Octets of an outgoing header field, name included; beyond: `552 5.3.4`. A milter's command to Postfix holds 65,535, and
-    /// rewriting makes addresses longer.
+    /// Octets of an outgoing header field, name included; beyond: `552 5.3.4`. A milter's command
+    /// to Postfix has room for 65,535 octets, and rewriting makes addresses longer.
     package var rewrittenFieldSize = 65_500
 
     package init() {}

@@ -1,5 +1,5 @@
-// One mail transaction, from RCPT to the end of data: the order of checks and answers.
-// The milter feeds it from Postfix, `postern explain` from a file.
+// One mail transaction, from RCPT to the end of data: the order of checks and answers. The milter
+// feeds it from Postfix, `postern explain` from a file.
 
 import InternetMessage
 import MailAuth
@@ -21,27 +21,30 @@ package final class RelayTransaction {
     private var authentication: (any AuthenticationSession)?
     private lazy var operatorMail = OperatorMail(engine: engine, client: client, now: now)
     private(set) var held: HeldBody?
-    /// Of forwards and replies.
+    /// For forwards and replies only.
     private(set) var repetition: RepetitionDigest?
     let isCopy: Bool
-    /// Marks of its message: until the end no other transaction has it for these recipients.
+    /// Marks of its message. Until the end, no other transaction has the message for these
+    /// recipients.
     var underWay: [[UInt8]] = []
     /// Marks that count only until the message is accepted, by account.
     var passing: [(account: AccountNumber, marks: [[UInt8]])] = []
-    /// The refusal of a message from an unregistered author to a relay address, unless the address's own user wrote it.
+    /// The refusal of a message from an unregistered author to a relay address, unless the user of
+    /// that address wrote it.
     private var unlessOwn: Refusal?
     /// Evaluated at most once.
     private lazy var isFannedOut = canFanOut()
     private let canFanOut: () -> Bool
     /// Whether SPF proves the author of a reply; set when the reply is decided.
     private(set) var isReplyEnvelopeProof = false
-    /// Whether `finish` took a place in the daily limit.
+    /// Whether `finish` reserved a place in the daily limit.
     var hasReserved = false
 
     /// - Parameters:
     ///   - client: SMTP client, HELO and reverse-path without angle brackets.
     ///   - now: seconds since 1970.
-    ///   - isCopy: whether another transaction of this installation hands the message over as a copy, and has it until then.
+    ///   - isCopy: whether another transaction of this installation hands over the message as a copy,
+    ///     and owns it until the end.
     ///   - canFanOut: whether copies of the message could be handed over; called at most once.
     package init(
         engine: RelayEngine, client: SMTPClientIdentity, now: Int64, isCopy: Bool = false,
@@ -72,10 +75,11 @@ package final class RelayTransaction {
         }
     }
 
-    /// The accepted paths as RCPT gave them, by message: first those of the one relayed in place, then those of each copy.
+    /// The accepted paths exactly as in RCPT, by message: first those of the message relayed in
+    /// place, then those of each copy.
     package var parts: [[String]] { recipients.all.map(\.paths) }
 
-    /// The direction of the message, for counters; nil where the relay does not handle it.
+    /// The direction of the message, for counters; nil if the relay does not handle it.
     package var direction: TransactionDirection? {
         switch scope {
         case .empty, .elsewhere: nil
@@ -87,7 +91,8 @@ package final class RelayTransaction {
         }
     }
 
-    /// The author and account of a forward, as far as its header section shows; nil where it names no single author.
+    /// The author and account of a forward, as its header section shows them; nil if it names no
+    /// single author.
     package var forwardAttribution: ForwardAttribution? {
         guard case .forward(let account) = scope else { return nil }
         if let forward { return ForwardAttribution(author: forward.author, account: forward.account.number, isRegistered: true) }
@@ -97,7 +102,8 @@ package final class RelayTransaction {
 
     // MARK: RCPT
 
-    /// Judges a recipient by form and MAC, and by whether a relay address exists; nothing of an account's state is revealed here.
+    /// Checks a recipient by form and MAC, and whether a relay address exists. The answer reveals
+    /// nothing of an account's state.
     /// - Parameter path: the argument of RCPT TO, unchanged.
     package func addRecipient(_ path: String) throws(Refusal) {
         let path = RecipientPath.withoutRoute(path)
@@ -116,10 +122,10 @@ package final class RelayTransaction {
 
     // MARK: Header section
 
-    /// Takes the next header field. `endHeader` answers what is wrong with it.
+    /// Takes the next header field. `endHeader` reports a fault in it.
     package func addHeader(_ field: HeaderField) {
         guard isOurs, early == nil else { return }
-        // Mail to the operator is relayed unchanged: nothing in it counts as wrong.
+        // Mail to the operator is relayed unchanged, so no fault in it counts.
         if case .operatorMail = scope { return operatorMail.addHeader(field) }
         let limits = engine.settings.limits
         headerSize += field.bytes.count + 2
@@ -138,14 +144,15 @@ package final class RelayTransaction {
         }
     }
 
-    /// Whether the message is one piece of a divided one, for the programs that put such pieces together.
+    /// Whether the message is one piece of a divided message, for programs that join such pieces.
     private var isPartialMessage: Bool {
         header.fields.contains {
             $0.isNamed("Content-Type") && ContentType.parse($0.rawValue).matches("message", "partial")
         }
     }
 
-    /// A field that two programs read differently proves no author, whatever else the message says.
+    /// A field that two programs read differently proves no author, regardless of the rest of the
+    /// message.
     private var unsafeHeader: Refusal {
         let refusal = Refusal.unsafeHeader
         return switch scope {
@@ -155,7 +162,7 @@ package final class RelayTransaction {
         }
     }
 
-    /// Ends the header section. A refusal thrown here is the answer to the whole message.
+    /// Ends the header section. A refusal thrown here is the answer to the complete message.
     package func endHeader() throws(Refusal) {
         if let early { throw early }
         if case .operatorMail = scope { return operatorMail.endHeader() }
@@ -190,7 +197,8 @@ package final class RelayTransaction {
             forward?.prepare()
             held = HeldBody(budget: engine.replyMemory, isRewritten: false, hasCopies: true)
         case .reply, .returnPath:
-            // The wait for the DNS comes before any body is held; a message that no body could prove is not held.
+            // The DNS queries come before the body is kept. If no body could prove the message,
+            // none is kept.
             let session = engine.authenticator.begin(client: client, header: header, now: now)
             if let best = session.prepare(), case .reply(_, _, let beside) = scope {
                 do { _ = try Reply.prove(header, evidence: best, client: client) } catch {
@@ -201,14 +209,15 @@ package final class RelayTransaction {
             authentication = session
             held = HeldBody(budget: engine.replyMemory, isRewritten: true, hasCopies: !further.isEmpty)
         case .answer:
-            // Nothing of it is kept: only its author counts.
+            // No content is kept, as only the author counts.
             authentication = engine.authenticator.begin(client: client, header: header, now: now)
         }
     }
 
     // MARK: Body
 
-    /// Takes the next octets of the body, line ends as CRLF. After a refusal nothing more of the message is needed.
+    /// Takes the next octets of the body, line ends as CRLF. After a refusal, the rest of the
+    /// message is not needed.
     package func addBody(_ chunk: UnsafeRawBufferPointer) throws(Refusal) {
         messageSize += chunk.count
         guard messageSize <= engine.settings.limits.messageSize else {
@@ -232,11 +241,12 @@ package final class RelayTransaction {
 
     // MARK: End of data
 
-    /// Decides. Called once. Where the decision has copies, all of them must be handed over before it is applied.
+    /// Decides. Call it once. If the decision has copies, hand over all of them before you apply
+    /// it.
     /// - Parameters:
     ///   - queueID: Postfix's name of the message; empty if unknown.
-    ///   - turn: makes the turn to wait for while there is no memory to rewrite the message; nil where it cannot wait: then the
-    ///     message is deferred.
+    ///   - turn: called if memory is short; creates the turn that the rewriting waits for. If the
+    ///     result is nil, the caller cannot wait, and the message is deferred.
     package func finish(queueID: String = "", turn: @escaping () -> (any RewritingTurn)? = { nil }) -> RelayDecision {
         guard let number = account else {
             let decision = decide(turn)
@@ -246,7 +256,7 @@ package final class RelayTransaction {
         return finish(of: number, queueID: queueID, turn)
     }
 
-    /// Undoes what the decision took, where it is not applied after all.
+    /// Undoes the reservations of the decision, if it is not applied after all.
     package func giveUp() {
         guard hasReserved, let account else { return }
         hasReserved = false
@@ -273,8 +283,9 @@ package final class RelayTransaction {
                             OwnAddress.isWrittenByTeam(header, of: $0, evidence: message.evidence, client: client)
                         }
                     guard isTeams || error.reason.code == .mixedAccounts else { throw error }
-                    // One recipient may get it and the other may not, so they get separate transactions: a team's mail to its
-                    // user and to a reverse address, or a user's mail to a reverse address and to another user's relay address.
+                    // One recipient may get it and the other may not, so they get separate
+                    // transactions: a team's mail to its user and to a reverse address, or a user's
+                    // mail to a reverse address and to another user's relay address.
                     engine.refusedRecipients.separate(recipients.paths, from: client, now: now)
                     throw Refusal.fanOutRefused
                 }
@@ -301,7 +312,7 @@ package final class RelayTransaction {
         } else {
             guard let forward else { throw .notConfigured("end of data before end of header") }
             do { return try forward.finish(paths: paths) } catch {
-                // Once the author is proved as the team's, the answer is the team's.
+                // Once the author is proved as the team's, the team gets the detailed answer.
                 guard !error.isTemporary, let found = forward.unadmitted,
                     !OwnAddress.reverseAccounts(in: header, engine: engine).isEmpty
                 else { throw error }
@@ -326,7 +337,8 @@ package final class RelayTransaction {
             client: client, header: header, body: held, evidence: evidence, now: now, day: day, turn: turn)
     }
 
-    /// Mail to the operator: to the operator's address, with the null sender, so that our side never answers it.
+    /// Mail to the operator: sent to the operator's address, with the null sender, so that our side
+    /// never answers it.
     private func operatorMail(to targets: [AddrSpec], read: RelayReason?) -> RelayDecision {
         RelayDecision(
             .relay,
@@ -341,7 +353,7 @@ package enum TransactionDirection: String, Sendable, Hashable {
     case forward, reply, report, answer, `operator`
 }
 
-/// A message whose body was held, for the decision on a reply or report.
+/// A message with its body in memory, for the decision on a reply or report.
 struct IncomingMessage {
     let client: SMTPClientIdentity
     let header: HeaderSection
@@ -349,10 +361,10 @@ struct IncomingMessage {
     let evidence: AuthenticationEvidence
     let now: Int64
     let day: UInt64
-    /// Makes the turn to wait for while there is no memory to rewrite it.
+    /// Creates the turn that the rewriting waits for if memory is short.
     let turn: () -> (any RewritingTurn)?
 
-    /// What the body says, where it is a report.
+    /// The content of the body, if it is a report.
     func report() throws(Refusal) -> DeliveryReport {
         try body.rewrite(turn: turn) { bytes throws(Refusal) in ReportReader.read(header: header, body: bytes) }
     }

@@ -1,24 +1,25 @@
-// The memory budget that replies and reports share: for held bodies, and for rewriting them.
+// The memory budget that replies and reports share, for bodies in memory and for their rewriting.
 
 import Synchronization
 
-/// Octets of messages whose body is held, over all sessions. A message that does not fit is deferred; a held one waits for its
-/// turn to be rewritten, in order of arrival, so that all of them stay within the limit. A part of it is a lane for small
-/// messages, so that these need not wait for a large one.
+/// Octets of messages with their body in memory, over all sessions. A message that does not fit is
+/// deferred. A message in memory waits for its turn to be rewritten, in order of arrival, so that
+/// all of them stay within the limit. A part of the budget is a lane for small messages, so that
+/// these need not wait for a large one.
 package final class ReplyMemory: Sendable {
     package let limit: Int
     /// The additional budget of forwards: a quarter as much.
     package let forwards: ForwardMemory
 
-    /// Where a body is held or rewritten.
+    /// The part of the budget for a body or its rewriting.
     enum Lane { case main, small }
 
-    /// The octets taken of a lane's limit.
+    /// The octets in use of a lane's limit.
     private struct Pool {
         let limit: Int
-        /// Octets of held bodies, and of kept results of rewriting.
+        /// Octets of bodies in memory, and of kept results of rewriting.
         var held = 0
-        /// Octets of each body that is still to be rewritten.
+        /// Octets of each body that must still be rewritten.
         var bodies: [ObjectIdentifier: Int] = [:]
         /// Number of bodies that are being rewritten.
         var running = 0
@@ -27,7 +28,8 @@ package final class ReplyMemory: Sendable {
         /// Turns that wait, with the octets of each body.
         var queue: [(octets: Int, turn: any RewritingTurn)] = []
 
-        /// Takes octets for a body if room to rewrite the largest of all remains; else takes nothing, and returns false.
+        /// Reserves octets for a body if enough memory remains to rewrite the largest of all.
+        /// Otherwise reserves nothing and returns false.
         mutating func take(_ octets: Int, for body: ObjectIdentifier, size: Int?) -> Bool {
             let largest = max(size ?? 0, bodies.values.max() ?? 0)
             let room = max(usual, largest > 0 ? ReplyMemory.usual(largest) : 0)
@@ -52,7 +54,7 @@ package final class ReplyMemory: Sendable {
             most -= ReplyMemory.most(octets)
         }
 
-        /// Removes the turns that may begin now from the queue.
+        /// Removes from the queue the turns that may begin now.
         mutating func admit() -> [any RewritingTurn] {
             var next: [any RewritingTurn] = []
             while let first = queue.first, isFree(first.octets) {
@@ -83,31 +85,34 @@ package final class ReplyMemory: Sendable {
         state = Mutex(State(main: Pool(limit: limit - lane), small: Pool(limit: lane)))
     }
 
-    /// Octets in use, without those for the rewriting that runs.
+    /// Octets in use, without those of the rewriting in progress.
     package var inUse: Int { state.withLock { $0.main.held + $0.small.held } }
 
-    /// Messages that are being rewritten, and that wait for it.
+    /// The number of messages in rewriting, and of messages that wait for it.
     package var turns: (running: Int, waiting: Int) {
         state.withLock { ($0.main.running + $0.small.running, $0.main.queue.count + $0.small.queue.count) }
     }
 
-    // MARK: What a message takes. `RelayBench --memory` measures it.
+    // MARK: The memory of a message. `RelayBench --memory` measures it.
 
     /// A session with its thread, and libmilter's block of the body.
     static let session = 131_072
-    /// Additional octets while a body is rewritten: tables and windows, whatever its size.
+    /// Additional octets while a body of any size is rewritten: tables and windows.
     private static let tables = 3_500_000
     /// The same for a small body, whose windows are small.
     private static let smallTables = 1_200_000
-    /// Octets per octet of the body: decoded text, new text, and new text encoded again. Ordinary messages take less.
+    /// Octets per octet of the body: decoded text, new text, and new text encoded again. Ordinary
+    /// messages need less.
     private static let usualFactor = 3
-    /// The same for a message of nothing but the most costly content: empty lines, parts of one octet, soft line breaks.
+    /// The same for a message with only the most costly content: empty lines, parts of one octet,
+    /// soft line breaks.
     private static let mostFactor = 19
 
-    /// Octets of a body that may take the small lane: most replies have fewer.
+    /// Octets of a body that may use the small lane; most replies have fewer.
     static let smallBody = 65_536
-    /// Octets of the small lane, or a sixth of the limit where that is less: for two or three small bodies in rewriting, and
-    /// two dozen held ones. Where the lane is full too, a small body waits, or is deferred, like a large one.
+    /// Octets of the small lane, or a sixth of the limit if that is less: for two or three small
+    /// bodies in rewriting, and two dozen in memory. If this lane is also full, a small body waits,
+    /// or is deferred, like a large one.
     private static let laneOctets = 8_000_000
 
     private static func usual(_ octets: Int) -> Int { product(octets, usualFactor) }
@@ -118,10 +123,10 @@ package final class ReplyMemory: Sendable {
         return isOver ? Int.max / 4 : min(product, Int.max / 4) + (octets <= smallBody ? smallTables : tables)
     }
 
-    /// The largest body that fits while no other is held.
+    /// The largest body that fits while no other is in memory.
     /// - Parameters:
-    ///   - weight: octets held per octet of the body.
-    ///   - isRewritten: whether there must be room to rewrite it.
+    ///   - weight: octets of memory per octet of the body.
+    ///   - isRewritten: whether memory to rewrite it is also required.
     func largest(weight: Int, isRewritten: Bool) -> Int {
         let limit = limit - min(Self.laneOctets, limit / 6)
         return max(0, limit - Self.session - (isRewritten ? Self.tables : 0)) / (weight + (isRewritten ? Self.usualFactor : 0))
@@ -129,13 +134,13 @@ package final class ReplyMemory: Sendable {
 
     // MARK: Holding
 
-    /// Takes octets for a body; nil, and nothing taken, where they do not fit.
+    /// Reserves octets for a body. If they do not fit, reserves nothing and returns nil.
     /// - Parameters:
-    ///   - octets: all that the body takes from now on.
+    ///   - octets: all that the body needs from now on.
     ///   - size: octets of the body itself.
-    ///   - isRewritten: whether there must be room to rewrite it, as it is not relayed unchanged.
-    ///   - before: where it was held so far, and how many octets were taken for it.
-    /// - Returns: where it is held now.
+    ///   - isRewritten: whether memory to rewrite it is also required, as it is not relayed unchanged.
+    ///   - before: the lane of the body until now, and the octets reserved in it.
+    /// - Returns: the lane of the body from now on.
     func take(_ octets: Int, for body: ObjectIdentifier, size: Int, isRewritten: Bool, before: (lane: Lane, octets: Int)) -> Lane?
     {
         let (lane, next): (Lane?, [any RewritingTurn]) = state.withLock { state in
@@ -150,7 +155,7 @@ package final class ReplyMemory: Sendable {
             if size <= Self.smallBody {
                 return (state.small.take(octets - before.octets, for: body, size: rewritten) ? .small : nil, [])
             }
-            // It has grown out of the lane.
+            // The body is now too large for the small lane.
             guard state.main.take(octets, for: body, size: rewritten) else { return (nil, []) }
             state.small.held -= before.octets
             state.small.bodies[body] = nil
@@ -171,10 +176,11 @@ package final class ReplyMemory: Sendable {
 
     // MARK: Rewriting
 
-    /// Begins to rewrite a body as soon as even the most costly kind of message fits. A small body that would have to wait for
-    /// others takes the small lane.
-    /// - Parameter turn: makes the turn that it waits for, where it must wait.
-    /// - Returns: where it is rewritten, for `end`; nil where it would have to wait and there is no turn.
+    /// Begins to rewrite a body as soon as even the most costly kind of message fits. A small body
+    /// that would have to wait for others uses the small lane.
+    /// - Parameter turn: called if the body must wait; creates its turn, or returns nil if the
+    ///   caller cannot wait.
+    /// - Returns: the lane of the rewriting, for `end`; nil if the body must wait but has no turn.
     func begin(_ octets: Int, turn: () -> (any RewritingTurn)?) -> Lane? {
         let (waiting, lane): ((any RewritingTurn)?, Lane?) = state.withLock { state in
             for lane in [.main, .small] as [Lane] where lane == .main || octets <= Self.smallBody {
@@ -193,9 +199,9 @@ package final class ReplyMemory: Sendable {
 
     /// Ends the rewriting of a body.
     /// - Parameters:
-    ///   - lane: where it was rewritten.
-    ///   - keeping: additional octets that are held from now on: the result.
-    ///   - home: where the body is held.
+    ///   - lane: the lane of the rewriting.
+    ///   - keeping: additional octets that stay in memory from now on: the result.
+    ///   - home: the lane of the body.
     func end(_ octets: Int, in lane: Lane, keeping: Int, of body: ObjectIdentifier, heldIn home: Lane) {
         let next = state.withLock { state in
             state[lane].end(octets)
@@ -207,15 +213,17 @@ package final class ReplyMemory: Sendable {
     }
 }
 
-/// A body's turn to be rewritten. The core has no threads and no clock: the code that runs transactions provides the waiting.
+/// A body's turn to be rewritten. The core has no threads and no clock, so the code that runs
+/// transactions provides the waiting.
 package protocol RewritingTurn: Sendable {
-    /// It may begin. Called once, by any thread.
+    /// Says that the rewriting may begin. Called once, by any thread.
     func begin()
-    /// Returns once it may begin.
+    /// Returns when the rewriting may begin.
     func wait()
 }
 
-/// A body held in memory. The shared budget gets its octets back when the body is released. Not thread-safe.
+/// A body in memory. Its octets return to the shared budget when the body is released. Not
+/// thread-safe.
 final class HeldBody {
     /// Chunks of the body in order, until the whole body is requested.
     private var blocks: [[UInt8]] = []
@@ -226,14 +234,15 @@ final class HeldBody {
     private let weight: Int
     private let isRewritten: Bool
 
-    /// Budget is taken in steps, so that many small chunks cost few locks.
+    /// The budget is reserved in steps, so that many small chunks need few locks.
     private static let step = 65_536
     /// A block, with the headers of its array and of the allocator, fills whole pages.
     private static let block = 262_144 - 64
 
     /// - Parameters:
-    ///   - isRewritten: whether it is rewritten, and not only passed on.
-    ///   - hasCopies: whether the message also goes out as a copy: its original is then assembled, and its dots are stuffed.
+    ///   - isRewritten: whether it is rewritten, and not only relayed.
+    ///   - hasCopies: whether the message also leaves as a copy. Its original is then assembled, and
+    ///     its dots are stuffed.
     init(budget: ReplyMemory, isRewritten: Bool, hasCopies: Bool) {
         self.budget = budget
         self.isRewritten = isRewritten
@@ -243,7 +252,8 @@ final class HeldBody {
     deinit { budget.give(back: taken, of: ObjectIdentifier(self), in: lane) }
 
     /// Takes the next octets.
-    /// - Throws: the answer to the sender: to retry where the budget is used up, or that no such message ever fits.
+    /// - Throws: the answer to the sender: to retry if the budget is used up, or that no message of
+    ///   this size ever fits.
     func append(_ chunk: UnsafeRawBufferPointer) throws(Refusal) {
         guard !chunk.isEmpty else { return }
         let size = count + chunk.count
@@ -259,7 +269,7 @@ final class HeldBody {
             taken = needed
         }
         count = size
-        // Most messages are one chunk.
+        // Most messages have only one chunk.
         guard !blocks.isEmpty else { return blocks.append(Array(chunk)) }
         var rest = chunk[...]
         while !rest.isEmpty {
@@ -273,7 +283,8 @@ final class HeldBody {
         }
     }
 
-    /// The whole body. Each block is released once it is appended, so that memory holds the body once and not twice.
+    /// The complete body. Each block is released once it is appended, so that memory contains the
+    /// body only once.
     var bytes: [UInt8] {
         if blocks.count > 1 {
             var whole: [UInt8] = []
@@ -287,10 +298,11 @@ final class HeldBody {
         return blocks.first ?? []
     }
 
-    /// Works on the whole body when it is its turn.
+    /// Runs `work` on the complete body when its turn comes.
     /// - Parameters:
-    ///   - turn: makes the turn to wait for where there is no room; nil where it cannot wait.
-    ///   - keeping: octets that a result takes beside the body for as long as this object lives.
+    ///   - turn: called if memory is short; creates the turn that `work` waits for, or returns nil
+    ///     if the caller cannot wait.
+    ///   - keeping: octets of a result that stay in memory for as long as this object.
     func rewrite<Result>(
         turn: () -> (any RewritingTurn)?, keeping: (Result, [UInt8]) -> Int = { _, _ in 0 },
         _ work: ([UInt8]) throws(Refusal) -> Result

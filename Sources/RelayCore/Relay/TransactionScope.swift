@@ -1,19 +1,21 @@
-// What the recipients of one transaction have in common: which may share one message, and which may have copies of it.
+// The common scope of the recipients of one transaction: which of them may share one message, and
+// which may get copies of it.
 
 import InternetMessage
 
-/// What a transaction, or a copy of its message, carries.
+/// The kind of mail in a transaction, or in a copy of its message.
 enum TransactionScope {
     case empty
     case elsewhere
     case operatorMail([AddrSpec])
     case forward(RelayAccount)
-    /// - beside: the accounts of relay addresses among the recipients, as in a reply to all; this account or any other.
+    /// - beside: the accounts of relay addresses among the recipients, as in a reply to all: this
+    ///   account or any other.
     case reply(AccountNumber, correspondents: [AddrSpec], beside: [RelayAccount])
     case returnPath(AddressToken)
     case answer(AnswerToken)
 
-    /// The scope of both in one transaction; nil where they cannot share one message.
+    /// The scope of both in one transaction; nil if they cannot share one message.
     static func merged(_ scope: TransactionScope, _ other: TransactionScope) -> TransactionScope? {
         switch (scope, other) {
         case (.empty, _): return other
@@ -32,8 +34,9 @@ enum TransactionScope {
         }
     }
 
-    /// Reverse addresses and relay addresses in one transaction, as in a reply to all. Of any accounts, since an answer at RCPT
-    /// that they do not belong together would reveal whose they are.
+    /// Reverse addresses and relay addresses in one transaction, as in a reply to all. They may
+    /// belong to any accounts: an answer at RCPT that they do not belong together would reveal
+    /// their owners.
     static func repliedToAll(_ scope: TransactionScope, _ other: TransactionScope) -> TransactionScope? {
         switch (scope, other) {
         case (.reply(let number, let correspondents, let beside), .forward(let account)),
@@ -49,8 +52,8 @@ enum TransactionScope {
         return beside.allSatisfy { ([$0] + $0.successors).contains { $0.number == number } }
     }
 
-    /// Whether a copy can carry what cannot share one message: a forward next to a forward, or a reply next to a reply, for
-    /// which one proof is enough.
+    /// Whether a copy can serve two scopes that cannot share one message: two forwards, or two
+    /// replies. One proof is enough for both.
     static func isFannable(_ scope: TransactionScope, _ other: TransactionScope) -> Bool {
         switch (scope, other) {
         case (.forward, .forward), (.reply, .reply): true
@@ -58,7 +61,7 @@ enum TransactionScope {
         }
     }
 
-    /// The account of the mail, where it belongs to one.
+    /// The account of the mail, if it belongs to one.
     var account: AccountNumber? {
         switch self {
         case .forward(let account): account.number
@@ -70,17 +73,19 @@ enum TransactionScope {
 
 /// The accepted recipients of a transaction, by the message that carries them.
 struct RecipientParts {
-    /// The message relayed in place comes first, then its copies. Paths are kept exactly as RCPT gave them.
+    /// The message relayed in place comes first, then its copies. Paths are kept exactly as in
+    /// RCPT.
     private(set) var all: [(scope: TransactionScope, paths: [String])] = [(.empty, [])]
 
     var first: (scope: TransactionScope, paths: [String]) { all[0] }
     var further: ArraySlice<(scope: TransactionScope, paths: [String])> { all.dropFirst() }
     var paths: [String] { all.flatMap(\.paths) }
 
-    /// The place of a recipient, and the scope of all recipients there; nil where it must come in its own transaction.
+    /// The place of a recipient, and the scope of all recipients there; nil if it must come in its
+    /// own transaction.
     /// - Parameters:
-    ///   - mayMix: whether recipients for different kinds of message may share one for now; called only where needed, as is the
-    ///     next.
+    ///   - mayMix: whether recipients for different kinds of message may share one for now. Called only if
+    ///     needed, like `canFanOut`.
     ///   - canFanOut: whether copies can be handed over.
     func place(for own: TransactionScope, mayMix: () -> Bool, canFanOut: () -> Bool) -> (index: Int, scope: TransactionScope)? {
         func places(
@@ -98,13 +103,13 @@ struct RecipientParts {
     mutating func add(_ path: String, at place: (index: Int, scope: TransactionScope)) {
         if place.index == all.count { all.append((.empty, [])) }
         all[place.index].scope = place.scope
-        // A recipient that the relay does not handle is not touched.
+        // The relay does not change recipients that it does not handle.
         if case .elsewhere = place.scope { return }
         all[place.index].paths.append(path)
     }
 
-    /// Leaves recipients out.
-    /// - Parameter scope: of those that are left.
+    /// Removes recipients.
+    /// - Parameter scope: of the remaining recipients.
     mutating func narrow(_ index: Int, to scope: TransactionScope, _ paths: [String]) {
         all[index] = (paths.isEmpty ? all[index].scope : scope, paths)
     }

@@ -1,12 +1,13 @@
-// A reply to all also goes to the user's own relay address. The user wrote it, so it is not delivered there, and this is not a
-// failure.
+// Handles a reply to all that also goes to the user's own relay address. The user wrote it, so it
+// is not delivered there, and this is not a failure.
 
 import InternetMessage
 import MailAuth
 
 enum OwnAddress {
-    /// The accounts whose reverse addresses To and Cc name. A sender of this to a relay address alone may be a server that gives
-    /// each recipient its own transaction. Only a proved author may learn whether the relay address is of one of them.
+    /// The accounts of the reverse addresses in To and Cc. The sender of such a message to a single
+    /// relay address may be a server that gives each recipient its own transaction. Only a proved
+    /// author may learn whether the relay address belongs to one of these accounts.
     static func reverseAccounts(in header: HeaderSection, engine: RelayEngine) -> Set<AccountNumber> {
         var accounts: Set<AccountNumber> = []
         for field in header.all("To") + header.all("Cc") {
@@ -20,10 +21,10 @@ enum OwnAddress {
         return accounts
     }
 
-    /// Whether the author is proved, as a reply's is, to be a verified inbox of the account's user, and the message is also to
-    /// a reverse address of that account.
-    /// - Throws: only temporary failures: the proof, or the directory, is not available now. The proof comes first, so that a
-    ///   failure does not show whose the addresses are.
+    /// Whether the author is proved, as for a reply, to be a verified inbox of the account's user.
+    /// The message must also be to a reverse address of that account.
+    /// - Throws: only temporary failures: the proof, or the directory, is not available now. The
+    ///   proof comes first, so that a failure does not reveal the owner of the addresses.
     static func isWrittenByUser(
         _ header: HeaderSection, of account: RelayAccount, evidence: AuthenticationEvidence, client: SMTPClientIdentity,
         engine: RelayEngine
@@ -39,7 +40,8 @@ enum OwnAddress {
         return own?.isVerifiedInbox(author, providers: engine.settings.providers) ?? false
     }
 
-    /// Whether the author is proved as the account's team. Such a message is not a reply, whatever else it was sent to.
+    /// Whether the author is proved as the account's team. Such a message is not a reply, even if
+    /// it has other recipients.
     static func isWrittenByTeam(
         _ header: HeaderSection, of account: RelayAccount, evidence: AuthenticationEvidence, client: SMTPClientIdentity
     ) -> Bool {
@@ -59,8 +61,8 @@ enum OwnAddress {
 }
 
 extension RelayAccount {
-    /// Whether an address is a verified inbox of the user, in any spelling that reaches it, or the same name at a sister domain
-    /// that the same person has.
+    /// Whether an address is a verified inbox of the user: in any spelling that reaches it, or with
+    /// the same name at a sister domain that belongs to the same person.
     func isVerifiedInbox(_ address: AddrSpec, providers: ProviderRules) -> Bool {
         inboxes.contains { $0.isVerified && providers.areOnePersons($0.address.revealed, address) }
     }

@@ -1,4 +1,4 @@
-// A reply from a user to a team: proves that it is the user's, then takes everything of the inbox out of it.
+// A reply from a user to a team. Proves that it is the user's, then removes all data of the inbox.
 
 import InternetMessage
 import MailAuth
@@ -6,13 +6,15 @@ import MailCrypto
 
 enum Reply {
     /// - Parameters:
-    ///   - correspondents: the addresses that the recipients stand for, at least one.
-    ///   - isOfOneAccount: whether all paths are of this account. If not, only the proved user gets `mixedAccounts`.
+    ///   - correspondents: the addresses behind the recipients, at least one.
+    ///   - isOfOneAccount: whether all paths belong to this account. If not, only the proved user
+    ///     gets `mixedAccounts`.
     static func decide(
         engine: RelayEngine, message: IncomingMessage, account number: AccountNumber, correspondents: [AddrSpec], paths: [String],
         isOfOneAccount: Bool
     ) throws(Refusal) -> RelayDecision {
-        // The proof comes before the inbox is compared: neither answer nor time shows others which inbox is the right one.
+        // The proof comes before the inbox is compared, so that neither answer nor time reveals the
+        // right inbox to others.
         let (author, proof) = try prove(message.header, evidence: message.evidence, client: message.client)
         guard let account = try Refusal.deferring(engine.directory.account(number)) else {
             throw .replyNotProved(RelayReason(.accountDeleted))
@@ -54,7 +56,8 @@ enum Reply {
         }
         if let failure = stored.failure { throw .storeTrouble(failure.detail) }
 
-        // Counted last: a deferred or refused message comes again, and must not have used up its own place.
+        // Counted last: a deferred or refused message comes again, and must not use up its own
+        // place.
         var recipients = correspondents
         if isAutomatic {
             recipients = try firstToday(engine: engine, account: account, correspondents: correspondents, day: message.day)
@@ -78,8 +81,8 @@ enum Reply {
             reasons: [RelayReason(.replied, "author proved by \(proof.method)")] + rewritten.reasons)
     }
 
-    /// The author and the proof. Called with the best that the evidence can become before a body is held, and with the evidence
-    /// at its end.
+    /// The author and the proof. Called before a body is kept, with the best possible evidence, and
+    /// at the end of the body, with the final evidence.
     static func prove(
         _ header: HeaderSection, evidence: AuthenticationEvidence, client: SMTPClientIdentity
     ) throws(Refusal) -> (author: AddrSpec, proof: SenderProof) {
@@ -95,8 +98,9 @@ enum Reply {
         ).localPart
     }
 
-    /// The report on a delivery that the server of one of the user's inboxes sent to a reverse address: against the rules, to
-    /// the author and not to the return path of the undelivered message.
+    /// The delivery report that the server of one of the user's inboxes sent to a reverse address.
+    /// Against the rules, it was sent to the author and not to the return path of the undelivered
+    /// message.
     private static func serverReport(_ message: IncomingMessage, author: AddrSpec) throws(Refusal) -> DeliveryReport? {
         guard message.client.mailFrom.isEmpty || MailSystem.isSender(message.client), MailSystem.isNamed(author.localPart) else {
             return nil
@@ -105,7 +109,8 @@ enum Reply {
         return report.kind == .delivery ? report : nil
     }
 
-    /// Sends the correspondents a report in the words of this relay, rebuilt like one at a return path; one a day for each.
+    /// Sends the correspondents a report in the words of this relay, rebuilt like one at a return
+    /// path; one a day for each.
     private static func tell(
         _ report: DeliveryReport, of message: IncomingMessage, engine: RelayEngine, account: RelayAccount,
         correspondents: [AddrSpec],
@@ -143,13 +148,14 @@ enum Reply {
         return 0
     }
 
-    /// The correspondents who have had no automatic message of this account today.
+    /// The correspondents who had no automatic message of this account today.
     private static func firstToday(
         engine: RelayEngine, account: RelayAccount, correspondents: [AddrSpec], day: UInt64
     ) throws(Refusal) -> [AddrSpec] {
         var first: [AddrSpec] = []
         for correspondent in correspondents {
-            // The token is a keyed name of (account, correspondent): the stored value does not show who wrote to whom.
+            // The token is a keyed name of (account, correspondent), so the stored value does not
+            // show who wrote to whom.
             let name = SHA256.hash(
                 Array(engine.tokens.reverse(account: account.number, correspondent: correspondent).localPart.utf8))
             if try Refusal.deferring(
@@ -162,10 +168,10 @@ enum Reply {
     }
 }
 
-/// A rewritten message: all fields and the body, in place of the received ones.
+/// A rewritten message: all fields and the body, which replace the received ones.
 struct OutgoingMessage {
     var header: HeaderSection
-    /// The whole body in pieces; nil where it is unchanged.
+    /// The complete body in pieces; nil if it is unchanged.
     var body: [ArraySlice<UInt8>]?
     /// The outgoing body, for signing.
     var bodyForSigning: [ArraySlice<UInt8>]

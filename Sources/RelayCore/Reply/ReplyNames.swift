@@ -1,18 +1,21 @@
-// The names in a reply: which addresses must be hidden, and whom a reverse address means.
+// The names in a reply: the addresses that must be hidden, and the correspondents behind reverse
+// addresses.
 
 import InternetMessage
 import LeakSearch
 import Support
 
-/// The addresses of one reply, by which headers, bodies and file names are rewritten.
+/// The addresses of one reply that the rewriting of headers, bodies and file names uses.
 package struct ReplyNames {
-    /// The address by which the team knows the user.
+    /// The address of the user that the team knows.
     package let relayAddress: AddrSpec
-    /// Every address of the user that may not reach the team: all inboxes, and those that this message itself carries.
+    /// Every address of the user that must not reach the team: all inboxes, and those in this
+    /// message itself.
     ///
-    /// Addresses only. A domain, host name or IP address alone is never searched for in text: what the user typed stays, and a
-    /// team's guess comes back unchanged. Where programs write such names, in trace fields, Content-IDs, boundaries and report
-    /// fields, the name of the field decides, or `mayTell`, which does not use the inbox either.
+    /// Only addresses. A domain, host name or IP address alone is never searched for in text: the
+    /// user's typed text stays, and a team's guess returns unchanged. Programs write such names in
+    /// trace fields, Content-IDs, boundaries and report fields. There the name of the field
+    /// decides, or `mayTell`, which does not use the inbox either.
     package let hidden: [InboxAddress]
     /// The spellings that reach the same inbox.
     package let providers: ProviderRules
@@ -26,10 +29,11 @@ package struct ReplyNames {
     private let stored: StoredAddresses
     /// Whether a program wrote the whole message.
     let isAutomatic: Bool
-    /// Whether text of the team's and of programs goes as a whole where an address can still be read in it. Costs a search of
-    /// each, so it is done only for a reply in which the check found one.
+    /// Whether text of the team's or of a program is removed completely if an address can still be
+    /// read in it. This costs a search of each such text, so it is done only for a reply in which
+    /// the check found one.
     var removesUnread = false
-    /// To whom the reply goes.
+    /// The recipients of the reply.
     let recipients: [AddrSpec]
 
     /// - Parameter isAutomatic: whether a program wrote the whole message.
@@ -59,7 +63,8 @@ package struct ReplyNames {
         let inboxes = Set(account.inboxes.map(\.address.revealed))
         var seen: Set<AddrSpec> = []
         let settings = engine.settings
-        // Addresses that the team has registered need not be hidden from it, unless one is an inbox of this user.
+        // Addresses that the team has registered are not hidden from it, unless one is an inbox of
+        // this user.
         hidden = found.filter { address in
             !settings.isRelayDomain(address.domain) && seen.insert(address).inserted
                 && (inboxes.contains(address) || !account.sources.contains { $0.covers(address) })
@@ -73,7 +78,8 @@ package struct ReplyNames {
             || name.hasPrefix("resent-")
     }
 
-    /// Whether a domain is the team's own: at, below or above one of its sources. Hiding it would hide the team from itself.
+    /// Whether a domain is the team's own: at, below or above one of its sources. Hiding it would
+    /// hide the team from itself.
     package func isTeamDomain(_ domain: String) -> Bool {
         Self.lies(domain, in: teamDomains) || teamDomains.contains { DomainName.isEqualOrBelow($0, domain) }
     }
@@ -85,9 +91,9 @@ package struct ReplyNames {
         domains.contains { DomainName.isEqualOrBelow(domain, $0) }
     }
 
-    /// Whether a host name that a program wrote, in a Content-ID or a boundary, may be that of the user's machine or domain.
-    /// Decided by the name alone and never by the inbox: a team's own text there must come back the same whether its guess is
-    /// right or wrong.
+    /// Whether a host name that a program wrote, in a Content-ID or a boundary, may be that of the
+    /// user's machine or domain. Only the name decides, never the inbox: a team's own text there
+    /// must return the same for right and wrong guesses.
     func mayTell(host: some Collection<UInt8>) -> Bool {
         // Outlook writes a time there, `01D9ABCD.12345678`.
         guard !host.isEmpty, !host.allSatisfy({ $0.hexValue != nil || $0 == UInt8(ascii: ".") }) else { return false }
@@ -95,7 +101,7 @@ package struct ReplyNames {
         return !isTeamDomain(host) && !Self.lies(host, in: Set(relayDomains))
     }
 
-    /// The id under which the team sees an id of the user's programs.
+    /// The id that the team sees instead of an id of the user's programs.
     func hide(id: [UInt8]) -> [UInt8] { ids.hide(id, account: account, relayDomain: relayAddress.domain) }
 
     /// The correspondent behind an address at a relay domain; nil for any other address and for tokens of other accounts.
@@ -106,8 +112,8 @@ package struct ReplyNames {
         return stored.address(of: token)
     }
 
-    /// Whether a header section holds an address of the relay domain: only a message that passed the relay has one. Told by
-    /// the domain alone, so that it is the same for every user.
+    /// Whether a header section contains an address of the relay domain, as only a message that
+    /// passed the relay does. Only the domain decides, so the result is the same for every user.
     func isOfTeam(_ header: HeaderSection) -> Bool {
         header.fields.contains { field in
             holdsRelayAddress(field.unfoldedBytes) || holdsRelayAddress(Array(field.decodedValue.utf8))
@@ -136,20 +142,21 @@ package struct ReplyNames {
         return token
     }
 
-    /// Whether an address is a reverse address of this account, whomever it stands for.
+    /// Whether an address is a reverse address of this account, for any correspondent.
     func isReverse(_ address: AddrSpec) -> Bool {
         relayDomains.contains(address.domain.lowercased()) && ownToken(address.localPart)?.purpose.isReverse == true
     }
 
-    /// The correspondent behind a token of this account; nil for return paths and where no valid address is stored.
+    /// The correspondent behind a token of this account; nil for return paths and if no valid
+    /// address is stored.
     func correspondent(of token: AddressToken) -> AddrSpec? {
         token.purpose.isReverse ? stored.address(of: token) : nil
     }
 
-    /// What follows the key id in this account's tokens, for each purpose and key.
+    /// The octets after the key id in this account's tokens, for each purpose and key.
     let tokenAnchors: [[UInt8]]
 
-    /// Whether an address is a token of ours of any kind: none may reach the team.
+    /// Whether an address is a token of ours of any kind; none may reach the team.
     package func isToken(_ address: AddrSpec) -> Bool {
         guard relayDomains.contains(address.domain.lowercased()) else { return false }
         if case .notAToken = tokens.read(address.localPart) { return false }
@@ -165,12 +172,13 @@ package struct ReplyNames {
         }
     }
 
-    /// The message ids of a header section on their way to the team.
+    /// The message ids of a header section, in the form for the team.
     func ids(in header: HeaderSection, work: WorkBudget, holdsToken: @escaping ([UInt8]) -> Bool) -> OutwardIDs {
         OutwardIDs(engine: engine, account: relayAccount, header: header, work: work, holdsToken: holdsToken)
     }
 
-    /// Whether an address is one of the user's own, in any spelling that reaches the same inbox, or with a sister domain.
+    /// Whether an address is one of the user's own: in any spelling that reaches the same inbox, or
+    /// at a sister domain.
     package func isHidden(_ address: AddrSpec) -> Bool {
         let canonical = providers.canonical(address)
         let sisters = ProviderRules.sisters(of: canonical.domain)

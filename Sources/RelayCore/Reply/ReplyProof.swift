@@ -1,17 +1,19 @@
-// Whether the evidence proves that a message comes from the owner of its author address (docs/decisions/014).
+// Decides whether the evidence proves that a message comes from the owner of its author address
+// (docs/decisions/014).
 
 import InternetMessage
 import MailAuth
 import Support
 
 package enum ReplyProof {
-    /// Proved by DKIM or SPF of a domain that is aligned with the author's. Where a DMARC record was found, aligned means what
-    /// that record says: equal (`adkim=s`, `aspf=s`), else of the same organizational domain. Without a record it means equal to
-    /// the author's domain or a parent of it.
+    /// Proved by DKIM or SPF of a domain that is aligned with the author's. If a DMARC record was
+    /// found, it defines the alignment: equal (`adkim=s`, `aspf=s`), or otherwise of the same
+    /// organizational domain. Without a record, the domain must equal the author's domain or a
+    /// parent of it.
     package static func prove(author: AddrSpec, evidence: AuthenticationEvidence) throws(Refusal) -> SenderProof {
         let domain = author.asciiDomain
         let dmarc = evidence.dmarc
-        // A record at a top-level domain would make everyone below it one organization.
+        // A record at a top-level domain would make all domains below it one organization.
         let organization = dmarc?.organizationalDomain?.lowercased()
         func canAlign(_ other: String, _ isStrict: Bool) -> Bool {
             let other = other.lowercased()
@@ -20,7 +22,7 @@ package enum ReplyProof {
             guard let organization, organization.contains(".") else { return DomainName.isEqualOrBelow(domain, other) }
             return DomainName.isEqualOrBelow(other, organization)
         }
-        /// While the records cannot be read, only the author's own domain is certain to be aligned.
+        /// While the records cannot be read, only the author's own domain is certainly aligned.
         func aligned(_ other: String, _ isStrict: Bool) -> Bool {
             switch dmarc?.result {
             case .fail: false
@@ -42,7 +44,8 @@ package enum ReplyProof {
         }
         let signatures = evidence.dkim.filter { canAlign($0.domain, strictDKIM) }
         let envelopes = evidence.spf.filter { canAlign($0.domain, strictSPF) }
-        // The finding's own reason may name the query, and an SPF macro may have put the user's local part into it.
+        // The finding's own reason may name the query, and an SPF macro may have put the user's
+        // local part into the query.
         let isUndecided =
             signatures.contains { $0.result == .temperror && $0.coversWholeBody }
             || envelopes.contains { $0.result == .temperror }
@@ -59,7 +62,8 @@ package enum ReplyProof {
             ))
     }
 
-    /// Whether something passed for a domain that a readable DMARC record might show to be of the same organization.
+    /// Whether a mechanism passed for a domain that a readable DMARC record might show to be of the
+    /// same organization.
     private static func hasPass(_ evidence: AuthenticationEvidence, near domain: String) -> Bool {
         let parent = domain.split(separator: ".").suffix(2)
         let passed = evidence.dkim.filter(\.isProof).map(\.domain) + evidence.spf.filter { $0.result == .pass }.map(\.domain)

@@ -1,4 +1,5 @@
-// The header section of a reply: an allowlist, and what becomes of each field on it. No other field of the user's is sent.
+// The header section of a reply: an allowlist, and the change of each field on it. No other field
+// of the user's is sent.
 
 import InternetMessage
 import LeakSearch
@@ -14,7 +15,8 @@ struct ReplyRewriting {
     private var names: ReplyNames
     private var text: TextRewriter
 
-    /// Fields that pass with their free text rewritten; every field not named here or below is dropped.
+    /// Fields that are sent with their free text rewritten. Every field not named here or below is
+    /// removed.
     private static let passing: Set<String> = [
         "subject", "mime-version", "importance", "priority", "x-priority", "x-msmail-priority", "sensitivity",
         "x-auto-response-suppress", "content-language", "precedence",
@@ -36,7 +38,7 @@ struct ReplyRewriting {
         text = TextRewriter(names: names)
     }
 
-    /// - Throws: `550 5.7.7` where an address of the user is in a part that cannot be rewritten, or where the search takes too
+    /// - Throws: `550 5.7.7` if an address of the user is in a part that cannot be rewritten, or if the search takes too
     ///   much work.
     func rewrite(body: [UInt8]) throws(Refusal) -> OutgoingMessage { try rewrite(body: body, budget: budget(body)) }
 
@@ -44,10 +46,11 @@ struct ReplyRewriting {
         WorkBudget(octets: header.fields.reduce(body.count) { $0 + $1.bytes.count })
     }
 
-    /// The same with a budget of the caller's.
+    /// The same with the caller's budget.
     func rewrite(body: [UInt8], budget: WorkBudget) throws(Refusal) -> OutgoingMessage {
         if let outgoing = try rewriteOnce(body: body, budget: budget) { return outgoing }
-        // Something in a quotation is read as an address that the rewriting does not read so: it goes as a whole.
+        // The check reads an address in a quotation that the rewriting did not, so the quotation is
+        // removed completely.
         budget.restart()
         var strict = self
         strict.names.removesUnread = true
@@ -58,7 +61,7 @@ struct ReplyRewriting {
         return outgoing
     }
 
-    /// - Returns: nil where an address is left in text of the team's or of a program's.
+    /// - Returns: nil if an address is left in text of the team's or of a program's.
     private func rewriteOnce(body: [UInt8], budget: WorkBudget) throws(Refusal) -> OutgoingMessage? {
         let rewritten = try engine.bodyRewriter(names, budget).rewrite(content: header, body: body)
         let fields = fields(budget)
@@ -87,10 +90,10 @@ struct ReplyRewriting {
         return outgoing
     }
 
-    /// Fields that hold what the relay wrote itself: correspondents, and ids that are the team's or hidden.
+    /// Fields that the relay wrote itself: correspondents, and ids that are the team's or hidden.
     private static let made: FieldNameSet = ["to", "cc", "message-id", "in-reply-to", "references", "date"]
 
-    /// The fields as the check reads them.
+    /// The fields in the form that the check reads.
     private func checked(_ fields: [HeaderField], _ rewritten: RewrittenBody) -> [LeakCheck.Field] {
         func field(_ field: HeaderField, _ kind: StretchMap.Kind) -> LeakCheck.Field {
             LeakCheck.Field(
@@ -118,7 +121,8 @@ struct ReplyRewriting {
         var seen: Set<String> = []
         for field in header.fields {
             let name = field.name.lowercased()
-            // Only the first of each: RFC 5322 allows one, and two programs would read a second differently.
+            // Only the first of each. RFC 5322 allows one, and two programs would read a second one
+            // differently.
             guard Self.passing.contains(name), seen.insert(name).inserted else { continue }
             let place = field.isNamed("Subject") || names.isAutomatic ? TextPlace.whole : .typed
             fields.append(HeaderField(name: field.name, rawValue: text.rewriteUnstructured(field, place: place)))
@@ -129,8 +133,8 @@ struct ReplyRewriting {
         return fields
     }
 
-    /// To and Cc with the correspondents in place of their reverse addresses; every address but these and the relay address is
-    /// dropped.
+    /// To and Cc with the correspondents in place of their reverse addresses. Every address except
+    /// these and the relay address is removed.
     private func addressFields() -> [HeaderField] {
         var fields: [HeaderField] = []
         for name in ["To", "Cc"] {
@@ -150,17 +154,18 @@ struct ReplyRewriting {
                         name: name, rawValue: AddressFieldValue.write(kept.map { .mailbox($0) }, nameLength: name.utf8.count)))
             }
         }
-        // A message that was addressed to no one by name, as by Bcc, stays so (RFC 5322 section 3.6.3).
+        // A message without a named recipient, as with Bcc, stays so (RFC 5322 section 3.6.3).
         return fields.isEmpty ? [HeaderField("To", "undisclosed-recipients:;")] : fields
     }
 
-    /// The name that the user's program wrote, unless it is the one that the forward made up or holds an address.
+    /// The name that the user's program wrote, unless the forward made it up or it contains an
+    /// address.
     private func displayName(_ mailbox: Mailbox, _ correspondent: AddrSpec) -> String? {
         guard let name = mailbox.displayName, name != ForwardRewriting.madeUpName(correspondent) else { return nil }
         return text.neutralName(name)
     }
 
-    /// The Date as the user's program wrote it, where it is only a date.
+    /// The Date as the user's program wrote it, if it is only a date.
     private static func plainDate(_ field: HeaderField) -> HeaderField? {
         let value = HeaderField.trim(field.unfoldedBytes[...])
         let isPlain = value.allSatisfy { $0.isASCIILetter || $0.isASCIIDigit || " ,:+-".utf8.contains($0) } && value.count <= 40
@@ -182,7 +187,7 @@ struct ReplyRewriting {
 }
 
 extension HeaderField {
-    /// The other field, or this one where there is none.
+    /// The other field, or this one if there is none.
     fileprivate init(_ name: String, _ value: String, unless other: HeaderField?) {
         self = other ?? HeaderField(name, value)
     }

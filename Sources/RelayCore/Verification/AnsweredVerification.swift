@@ -1,4 +1,5 @@
-// An answer to a verification message: it confirms nothing, and its author is told so.
+// An answer to a verification message. It confirms nothing, and its author gets a message that says
+// so.
 
 import InternetMessage
 import MailAuth
@@ -21,11 +22,12 @@ package protocol AnsweredVerificationNotice: Sendable {
 }
 
 enum AnsweredVerification {
-    /// Programs answer too, and what they quote holds the code: an answer proves no person. It is never relayed; its author
-    /// gets a message in its place, once a day, and a refusal after that. Automatic mail and reports are accepted and change
-    /// nothing.
+    /// Programs also answer, and quote the code, so an answer proves no person. It is never
+    /// relayed. Its author gets a message instead, once a day, and then a refusal. Automatic mail
+    /// and reports are accepted and change nothing.
     ///
-    /// As with replies, the proof comes before the inbox is compared, and a refusal has the same text.
+    /// As for replies, the proof comes before the inbox is compared, and a refusal has the same
+    /// text.
     static func decide(
         engine: RelayEngine, client: SMTPClientIdentity, header: HeaderSection, evidence: AuthenticationEvidence,
         token: AnswerToken, paths: [String], now: Int64

@@ -1,7 +1,8 @@
-// The fuzz targets by name: `make fuzz` gives each its inputs, and FuzzSeedTests the first of them. `require`, which
-// each target calls with the property that must hold, ends the run of `make fuzz`, and is an issue in the test.
+// The fuzz targets by name. `make fuzz` gives each its inputs, and FuzzSeedTests the first of them.
+// Each target calls `require` with the property that must hold. It ends the run of `make fuzz`, and
+// is an issue in the test.
 
-/// One input at a time. A target that finds a fault says so with `require`, or traps.
+/// One input at a time. A target that finds a fault reports it with `require`, or traps.
 typealias FuzzTarget = @Sendable (_ input: [UInt8]) -> Void
 
 let fuzzTargets: [String: FuzzTarget] = [

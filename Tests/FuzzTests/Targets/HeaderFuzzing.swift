@@ -1,4 +1,5 @@
-// Header sections, MIME trees and address lists: what is parsed keeps its octets, and ranges lie within what was given.
+// Header sections, MIME trees and address lists: parsing keeps the octets, and ranges lie within
+// the input.
 
 import InternetMessage
 
@@ -9,7 +10,7 @@ enum HeaderFuzzing {
             _ = field.unfoldedValue
             _ = EncodedWord.occurs(in: field.rawValue[...])
         }
-        // What is written is read again as the same fields.
+        // A written header section is read again with the same fields.
         let again = Message.parse(message.header.serialized + [0x0D, 0x0A])
         require(
             again.header.fields.count == message.header.fields.count,
@@ -31,7 +32,7 @@ enum HeaderFuzzing {
     static let addresses: FuzzTarget = { input in
         let list = AddressList.parse(input)
         for mailbox in list.mailboxes {
-            // A legal mailbox that is written is read again as the same address.
+            // A legal mailbox, after writing, is read again as the same address.
             guard list.isLegal else { continue }
             let again = AddressList.parse(mailbox.serialized)
             require(again.mailboxes.first?.addrSpec == mailbox.addrSpec, "a mailbox that is written reads back")

@@ -1,4 +1,5 @@
-// The dialogue of an MTA with the relay, in whatever order: no trap, and no message that goes on to a relay address unrewritten.
+// The dialogue of an MTA with the relay, in any order: no trap, and no outgoing message to a relay
+// address without rewriting.
 
 import InternetMessage
 import Logging
@@ -17,7 +18,7 @@ enum MilterFuzzing {
         return RelayMilterHandler(engine: { fixture.engine }, now: { Fixture.now }, logger: logger)
     }()
 
-    /// Each line is a step: its first octet says which.
+    /// Each line is a step; its first octet selects it.
     static let dialogue: FuzzTarget = { input in
         var transaction = MilterTransaction()
         for line in input.split(separator: 0x0A, omittingEmptySubsequences: false).prefix(200) {

@@ -1,16 +1,17 @@
-// CBOR, and what authenticators and devices write with it.
+// CBOR, and the data that authenticators and devices write with it.
 
 import WebAuthn
 
 enum PasskeyFuzzing {
-    /// What is taken where authenticators write is taken elsewhere too, and is the same.
+    /// Data that the strict reader for authenticators accepts is also accepted by the general one,
+    /// with the same result.
     static let cbor: FuzzTarget = { input in
         let any = try? CBORReader.firstValue(of: input[...], form: .any)
         guard let definite = try? CBORReader.firstValue(of: input[...], form: .definite) else { return }
         require(any?.rest == definite.rest && "\(any.map(\.value) ?? .null)" == "\(definite.value)", "one item has one end")
     }
 
-    /// An attestation object, as a browser would hand it over; where it is one, its credential's data by themselves.
+    /// An attestation object, as from a browser. If it is valid, its credential's data alone too.
     static let webauthn: FuzzTarget = { input in
         let relyingParty = RelyingParty(
             id: "example.org", client: ExpectedClient(origins: ["https://example.org"]), requiresUserVerification: false)
@@ -25,7 +26,8 @@ enum PasskeyFuzzing {
         _ = try? COSEKey(octets: input)
     }
 
-    /// A line of `verify attestation`; an attestation and an assertion of the octets themselves. No key here signed any of them.
+    /// A line of `verify attestation`, and an attestation and an assertion made of the octets
+    /// themselves. No key here signed any of them.
     static let attest: FuzzTarget = { input in
         let answer = AttestationLine.answer(input, now: 0) { _ in nil }
         require(answer["valid"] != nil && (answer["valid"] == .bool(true)) == (answer["error"] == nil), "every line is answered")

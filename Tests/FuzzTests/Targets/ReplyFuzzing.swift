@@ -1,4 +1,5 @@
-// Replies, reports and archives. The property of a reply: it is refused, or the user's inbox is not in it.
+// Replies, reports and archives. The property of a reply: it is refused, or does not contain the
+// user's inbox.
 
 import InternetMessage
 import LeakSearch
@@ -15,7 +16,7 @@ enum ReplyFuzzing {
             + "@relay.example"
     }()
 
-    /// The input is header fields behind From, an empty line, and the body.
+    /// The input is header fields after From, an empty line, and the body.
     static let reply: FuzzTarget = { input in
         let text = "From: Anna <anna@inbox.example>\r\n" + String(decoding: input, as: UTF8.self)
         let decision = fixture.play(from: "anna@inbox.example", to: [reverse], message: text).decision
@@ -55,7 +56,8 @@ enum ReplyFuzzing {
 
     private static let needle = Array("anna@inbox.example".utf8)
 
-    /// A search of its own, without any of the relay's: the address between octets that neither address nor domain goes on with.
+    /// A separate search without any code of the relay: the address between octets that belong
+    /// neither to an address nor to a domain.
     private static func holdsInbox(_ octets: [UInt8]) -> Bool {
         let lowered = octets.map { (0x41...0x5A).contains($0) ? $0 | 0x20 : $0 }
         var index = 0
@@ -71,7 +73,8 @@ enum ReplyFuzzing {
         return false
     }
 
-    /// Whether an octet may be part of a longer address: a letter, a digit, or what stands within a dot-atom.
+    /// Whether an octet may belong to a longer address: a letter, a digit, or an octet allowed in a
+    /// dot-atom.
     private static func isOfAddress(_ octet: UInt8) -> Bool {
         (0x61...0x7A).contains(octet) || (0x30...0x39).contains(octet) || octet >= 0x80
             || "!#$%&'*+-/=?^_`{|}~.".utf8.contains(octet)

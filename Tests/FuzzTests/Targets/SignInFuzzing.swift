@@ -1,4 +1,4 @@
-// What apps ask of the authorization endpoint, and what they are answered.
+// The requests of apps to the authorization endpoint, and its answers.
 
 import Support
 
@@ -11,7 +11,8 @@ import Support
 enum SignInFuzzing {
     private static let uri = "https://app.example/signed-in?a=1"
 
-    /// A query or a form. Whatever it holds, an answer goes to the registered address, and a page has no markup of the app's.
+    /// A query or a form. For any content, an answer goes to the registered address, and a page
+    /// contains no markup of the app's.
     static let authorize: FuzzTarget = { input in
         guard let parameters = AuthorizationParameters(input) else { return }
         let client = AuthorizationClient(

@@ -82,7 +82,7 @@ struct AddrSpecTests {
         var diagnosis: String
     }
 
-    /// Cases where we differ on purpose.
+    /// Cases in which our result differs on purpose.
     private func reason(_ test: IsEmailCase) -> String? {
         switch test.diagnosis {
         case "ISEMAIL_RFC5322_LOCAL_TOOLONG", "ISEMAIL_RFC5322_TOOLONG":

@@ -1,4 +1,4 @@
-// The forgiving reading of address fields, candidates in damaged ones, and writing.
+// The lenient reading of address fields, candidates in damaged ones, and writing.
 import InternetMessage
 import Testing
 import TestSupport
@@ -53,8 +53,8 @@ struct AddressListTests {
         var expected: Expected
     }
 
-    /// Where that library keeps what is not an address (URIs, routes, white space), takes comments into names, or stops at a line
-    /// break.
+    /// Cases in which that library keeps text that is not an address (URIs, routes, white space),
+    /// takes comments into names, or stops at a line break.
     private static let differing: [String] = [
         "<http", "<mailto", "<ftp", "(Use this", "NO (", "Pete(", "A Group(Some", "(Empty list)", "<@node", "machine(comment)",
         "test@test.com\n",

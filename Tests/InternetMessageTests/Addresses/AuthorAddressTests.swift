@@ -20,7 +20,8 @@ struct AuthorAddressTests {
         print("author: \(lines.count) values")
     }
 
-    /// What is accepted strictly must be what the forgiving reader and the candidate search see, and nothing else.
+    /// A value accepted by the strict reader must give the same result, and nothing else, in the
+    /// lenient reader and the candidate search.
     @Test func authorAddress_acceptedValue_agreesWithAddressList() throws {
         for line in try TestData.vectors("author/values.txt") + TestData.vectors("author/forms.txt") {
             let cut = try #require(line.lastIndex(of: "\t"))

@@ -89,7 +89,7 @@ struct TransferEncodingTests {
                     range.decoded.lowerBound <= low && range.decoded.upperBound >= high && range.decoded.count <= high - low + 4)
                 guard low < high else { continue }
                 let again = decoded.encoding.decode(decoded.raw[range.raw])?.bytes
-                // Alone, white space, CR or "=" at the end of the piece would mean something else.
+                // Alone, white space, CR or "=" at the end of the piece would have another meaning.
                 if let last = decoded.bytes[range.decoded].last, !last.isFoldingWhiteSpace, last != UInt8(ascii: "=") {
                     #expect(again == Array(decoded.bytes[range.decoded]))
                 }
@@ -118,7 +118,7 @@ struct TransferEncodingTests {
             let low = Int.random(in: 0..<(bytes.count - 2), using: &random)
             let middle = Int.random(in: low...bytes.count, using: &random)
             let high = Int.random(in: middle...bytes.count, using: &random)
-            // Cutting CR from LF is not a replacement of words.
+            // A change between CR and LF is not a replacement of words.
             if bytes[low] == 0x0A || (middle < bytes.count && bytes[middle] == 0x0A)
                 || (high < bytes.count && bytes[high] == 0x0A)
             {

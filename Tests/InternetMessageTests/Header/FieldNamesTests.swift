@@ -1,4 +1,5 @@
-// What looks at many octets at once, or at names by number, says the same as the plain way does.
+// Code that reads many octets at a time, or names by number, gives the same result as the simple
+// method.
 import InternetMessage
 import Testing
 import TestSupport
@@ -18,8 +19,8 @@ struct FieldNamesTests {
         #expect(!([] as FieldNameSet).contains(HeaderField("From", "x")))
     }
 
-    /// Against the plain way: strings in a dictionary. Names that are alike in all but one octet, and more of them than fit one
-    /// table.
+    /// Compared with the simple method: strings in a dictionary. Uses names that differ in only one
+    /// octet, and more of them than fit one table.
     @Test func fieldNameIndex_randomFields_matchesDictionary() {
         var generator = SeededGenerator(seed: 11)
         let letters = Array("aAbB-_@`".utf8)
@@ -54,7 +55,7 @@ struct FieldNamesTests {
         }
     }
 
-    /// The same octet by octet.
+    /// The same, octet by octet.
     private func plainControls(_ bytes: [UInt8]) -> HeaderControls {
         var found: HeaderControls = []
         var index = 0
@@ -92,7 +93,7 @@ struct FieldNamesTests {
             #expect(HeaderControls(scanning: bytes[...]) == plainControls(bytes), "\(bytes)")
             #expect(HeaderControls(scanning: ([1] + bytes)[1...]) == plainControls(bytes), "\(bytes)")
         }
-        // Each octet alone, at each place of a block.
+        // Each octet alone, at each position of a block.
         for octet in UInt8.min...UInt8.max {
             for place in 0..<33 {
                 var bytes = [UInt8](repeating: 0x61, count: 33)

@@ -1,4 +1,4 @@
-// MIME trees: what is a part, where its octets stand, and what is doubtful.
+// MIME trees: the parts, the ranges of their octets, and the defects.
 import InternetMessage
 import Testing
 

@@ -1,11 +1,11 @@
-// Texts of a body that comes in pieces: however it is cut, they are those of the tree.
+// Texts of a body that comes in pieces: they equal those of the tree for every division.
 import InternetMessage
 import Support
 import Testing
 import TestSupport
 
 struct TextWalkerTests {
-    /// The text of one part put together from its stretches.
+    /// The text of one part, assembled from its stretches.
     private struct Text: Equatable {
         var ordinal: Int
         var type: String
@@ -19,7 +19,7 @@ struct TextWalkerTests {
         func take(_ stretches: [TextStretch]) {
             for stretch in stretches {
                 if let last = texts.last, last.ordinal == stretch.ordinal, last.isLoose == stretch.isLoose, stretch.start > 0 {
-                    // Overlaps repeat what was there.
+                    // Overlaps repeat earlier octets.
                     #expect(last.octets.dropFirst(stretch.start).elementsEqual(stretch.octets.prefix(stretch.overlap)))
                     texts[texts.count - 1].octets += stretch.octets.dropFirst(stretch.overlap)
                 } else {
@@ -42,7 +42,7 @@ struct TextWalkerTests {
         return (texts, walker)
     }
 
-    /// What the tree says of the same message.
+    /// The texts of the same message by its tree.
     private func texts(_ message: Message) -> [Text] {
         var texts: [Text] = []
         var ordinal = 0

@@ -1,4 +1,4 @@
-// Authentication-Results: the grammar of RFC 8601, what it proves, and what we write.
+// Authentication-Results: the grammar of RFC 8601, the resulting proof, and our own field.
 
 import InternetMessage
 import TestSupport
@@ -9,7 +9,7 @@ import Testing
 @Suite(.blocking) struct AuthenticationResultsTests {
     private func parse(_ value: String) -> AuthenticationResults? { AuthenticationResults.parse(Array(value.utf8)) }
 
-    /// The examples of RFC 8601 appendix B, and forms that real filters write.
+    /// The examples of RFC 8601 appendix B, and forms of real filters.
     @Test func authenticationResults_wellFormed_isParsed() throws {
         let none = try #require(parse(" example.org 1; none"))
         #expect(none.authservID == "example.org" && none.version == 1 && none.results.isEmpty)
@@ -195,7 +195,8 @@ import Testing
                 == "Authentication-Results: \"mx x\"; none")
     }
 
-    /// Random mixtures of the grammar's own pieces: never a trap, and what parses is written and read back the same.
+    /// Random mixtures of the grammar's own pieces: never a trap, and each parsed field is written
+    /// and read back unchanged.
     @Test func authenticationResults_randomField_isReadBack() {
         let pieces = [
             "mx", ";", " ", "(", ")", "\"", "\\", "=", ".", "@", "/", "1", "spf", "pass", "none", "smtp", "mailfrom", "reason",

@@ -1,4 +1,5 @@
-// Canonicalization against a plain reading of RFC 6376, in chunks of every size; tag lists, base64; mutations.
+// Canonicalization compared with a simple implementation of RFC 6376, in chunks of every size; tag
+// lists, base64; mutations.
 
 import InternetMessage
 import MailCrypto
@@ -9,7 +10,7 @@ import TestSupport
 @testable import MailAuth
 
 struct DKIMCanonicalizationTests {
-    /// The rules of section 3.4 applied to a whole body, as slowly as they are written.
+    /// The rules of section 3.4 applied to a whole body, step by step as written there.
     private func plain(_ kind: DKIMCanonicalization, _ body: [UInt8]) -> [UInt8] {
         var output = [UInt8]()
         var index = 0
@@ -39,7 +40,7 @@ struct DKIMCanonicalizationTests {
             let alphabet = alphabets[round % alphabets.count]
             var body = [UInt8]()
             for _ in 0..<Int.random(in: 0...120, using: &generator) {
-                // CRLF as a pair more often than chance would make it.
+                // CRLF as a pair more often than by chance.
                 if Int.random(in: 0..<6, using: &generator) == 0 {
                     body += [13, 10]
                 } else {
@@ -148,7 +149,8 @@ struct DKIMCanonicalizationTests {
         }
     }
 
-    /// Changed messages, signatures and keys are judged, whatever they hold, and the same in every cut.
+    /// Changed messages, signatures and keys always get a result, and the same result for every
+    /// division into chunks.
     @Test func verification_mutatedMessageOrKey_ignoresChunks() throws {
         let dns = try DKIMForge.dns()
         let template =

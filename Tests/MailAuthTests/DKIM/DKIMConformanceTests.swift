@@ -66,7 +66,8 @@ struct DKIMConformanceTests {
         print("dkim: \(right) of \(cases.count) cases")
     }
 
-    /// The clock of cases without one: when they were written down, years after the last was signed.
+    /// The clock for cases without one: the time at which they were recorded, years after the last
+    /// was signed.
     private static let present: Int64 = 1_795_000_000
 
     @Test func canonicalization_publicPairs_givesExpectedOctets() throws {

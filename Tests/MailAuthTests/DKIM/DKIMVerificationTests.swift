@@ -43,12 +43,12 @@ struct DKIMVerificationTests {
     }
 
     @Test(arguments: [
-        // Every required tag missing, once.
+        // Each required tag missing in one of these.
         "a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}", "v=1; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; s=s; h=from; bh={bh}; b={b}", "v=1; a=ed25519-sha256; d=app.example; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; d=app.example; s=s; bh={bh}; b={b}", "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; b={b}",
         "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}",
-        // Values that are none.
+        // Invalid values.
         "v=2; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1.0; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha512; d=app.example; s=s; h=from; bh={bh}; b={b}",
@@ -83,7 +83,7 @@ struct DKIMVerificationTests {
         "v=1; a=ed25519-sha256; l=; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; l=999; d=app.example; s=s; h=from; bh={bh}; b={b}",
         "v=1; a=ed25519-sha256; l=99999999999999999999999999999; d=app.example; s=s; h=from; bh={bh}; b={b}",
-        // The list itself.
+        // Faults of the list itself.
         "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}; v=1",
         "v=1; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}; q=dns/txt; q=dns/txt",
         "v=1;; a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}",
@@ -98,7 +98,7 @@ struct DKIMVerificationTests {
         #expect(finding.result == .permerror, "\(finding)")
     }
 
-    /// The log names what is wrong, and whose signature it claims to be.
+    /// The log names the fault, and the claimed signer.
     @Test(arguments: [
         ("a=ed25519-sha256; d=app.example; s=s; h=from; bh={bh}; b={b}", "the tag v= is missing"),
         ("v=1; a=ed25519-sha256; d=app.example; s=s; h=from; q=dns; bh={bh}; b={b}", "q= names no known query method"),
@@ -211,7 +211,7 @@ struct DKIMVerificationTests {
             let finding = try verify(template.replacing("{l}", with: "\(length)"), length: length)
             #expect(finding.result == .pass && finding.coversWholeBody == whole, "\(length): \(finding)")
         }
-        // What is appended behind the signed part does not break it, and is not covered.
+        // Text appended after the signed part does not break the signature, and is not covered.
         var message = try DKIMForge.sign(DKIMForge.message, template.replacing("{l}", with: "20"), length: 20)
         message.body += Array("appended\r\n".utf8)
         let finding = try #require(message.verify(try DKIMForge.dns(), now: now).first)
@@ -241,7 +241,7 @@ struct DKIMVerificationTests {
         limits.lookups = 0
         let limited = message.verify(dns, now: now, limits: limits)
         #expect(limited.count == 25 && limited.allSatisfy { $0.result == .permerror || $0.result == .policy })
-        // Malformed ones do not push a good one out.
+        // Malformed signatures do not displace a valid one.
         var other = DKIMForge.message
         other.header.fields.insert(
             contentsOf: Array(repeating: HeaderField("DKIM-Signature", "v=1"), count: 50) + [signature], at: 0)
@@ -252,7 +252,8 @@ struct DKIMVerificationTests {
         #expect(DKIMForge.message.verify(DKIMTestDNS([:])).isEmpty)
     }
 
-    /// h= repeated names go from the bottom up; one time more than there are fields signs that there is no other.
+    /// Repeated names in h= count from the bottom up. One more name than there are fields
+    /// signs that the message has no further field of this name.
     @Test func signature_repeatedNames_countFromBottom() throws {
         var message = DKIMForge.message
         message.header.fields.insert(HeaderField("X", "top"), at: 0)
@@ -289,14 +290,14 @@ struct DKIMVerificationTests {
         var outer = try DKIMForge.sign(inner, template, names: ["from", "dkim-signature"])
         let dns = try DKIMForge.dns()
         #expect(outer.verify(dns, now: now).map(\.result) == [.pass, .pass])
-        // The one that covers the other may be below it.
+        // A signature that covers another one may be below it.
         outer.header.fields.swapAt(0, 1)
         #expect(outer.verify(dns, now: now).map(\.result) == [.pass, .pass])
         outer.header.fields.remove(at: 0)
         #expect(outer.verify(dns, now: now).map(\.result) == [.fail])
     }
 
-    /// Several canonicalizations and lengths at once, every hash its own.
+    /// Several canonicalizations and lengths at the same time, each with its own hash.
     @Test func signature_severalCanonicalizations_passAtOnce() throws {
         var message = DKIMTestMessage(header: DKIMForge.message.header, body: Array("a  b \r\n\tc\r\n\r\n \r\n\r\n".utf8))
         let plain = message
@@ -318,7 +319,7 @@ struct DKIMVerificationTests {
         }
     }
 
-    /// Reasons go to the log: nothing of a signature's free text may be in them.
+    /// Reasons go to the log, so they must not contain free text of a signature.
     @Test func finding_freeTextInSignature_isNotQuoted() throws {
         for tag in [
             "i=joe.inbox@gmail.example", "z=From:joe.inbox@gmail.example", "joe.inbox@gmail.example", "q=joe.inbox@gmail.example",

@@ -16,9 +16,9 @@ import Testing
         var dkim: [String]?
         /// `result domain policy organizational-domain`, `-` for nothing.
         let expect: String
-        /// `dkim`, `spf` or both, where the record asks for strict alignment.
+        /// `dkim`, `spf` or both, if the record requires strict alignment.
         var strict: [String]?
-        /// The questions asked, in order, where the case is about them.
+        /// The queries in order, for cases that test them.
         var questions: [String]?
     }
 
@@ -83,7 +83,8 @@ import Testing
             !errors.strictDKIM && !errors.strictSPF && errors.publicSuffix == .unknown && !errors.isTesting
                 && errors.failureOptions == "0")
         #expect(errors.policy == .reject && errors.hasUsablePolicy)
-        // A policy in error is p=none with a place to report to, and no DMARC without one.
+        // An invalid policy means p=none if there is an address for reports, and no DMARC
+        // otherwise.
         for text in ["", ";p=", ";p=block", ";p=none;p=reject", ";p=reject;sp=x", ";p=reject;np=", ";p=re\u{1}ject"] {
             let bare = try #require(record("v=DMARC1" + text))
             #expect(!bare.hasUsablePolicy && bare.policy == .none, "\(text)")
@@ -111,7 +112,7 @@ import Testing
         for number in 0..<500 { dkim.append(try dkimFinding("d\(number).other.example=pass")) }
         #expect(DMARC.evaluate(fromDomain: "example.com", spf: [], dkim: dkim, resolver: resolver).result == .fail)
         #expect(resolver.questions.count == 2)
-        // Inside the organization each domain needs a walk, and the walks are bounded.
+        // Each domain within the organization needs a walk, and the number of walks is limited.
         var inside: [DKIMFinding] = []
         for number in 0..<500 { inside.append(try dkimFinding("a.b.c.d.e.f.g.h.d\(number).example.com=temperror")) }
         _ = DMARC.evaluate(fromDomain: "example.com", spf: [], dkim: inside, resolver: resolver)

@@ -1,4 +1,4 @@
-// What `postern setup postfix` and `postern doctor` make of a Postfix on which there is more than the relay.
+// `postern setup postfix` and `postern doctor` on a Postfix that is used for more than the relay.
 
 import PostfixHarness
 import PostfixSetup
@@ -13,8 +13,8 @@ import Testing
             command + ["--config-directory", fixture.postfix.configuration, "--config", fixture.configuration] + fixture.settings)
     }
 
-    /// Set up in the order of docs/INTEGRATION.md: the filters that are there come first, and doctor's own reply and bounce pass
-    /// them too.
+    /// Set up in the order of docs/INTEGRATION.md: the existing filters come first, and doctor's
+    /// own reply and bounce pass them too.
     @Test(.enabled(if: OpenDKIM.isThere, "skipped: opendkim is not installed (make test-tools)"))
     func setup_besideOpenDKIM_putsPosternBehindIt() throws {
         var options = RelayFixtures.options()
@@ -33,7 +33,7 @@ import Testing
             "/usr/sbin/postconf", ["-c", fixture.postfix.configuration, "-h", "smtpd_milters", "non_smtpd_milters"])
         let both = "\(socket), \(fixture.socket)"
         #expect(listed.output == "\(both)\n\(both)", "\(listed.output)")
-        // Copies, whose original has passed opendkim, pass Postern alone.
+        // Copies pass only Postern, as their original has passed opendkim.
         let ofCopies = try ManagedProcess.run(
             "/usr/sbin/postconf",
             ["-c", fixture.postfix.configuration, "-P", "127.0.0.1:\(fixture.fanOutPort)/inet/smtpd_milters"])
@@ -43,7 +43,8 @@ import Testing
         #expect(found.output.contains("a bounce that Postfix wrote was rebuilt by the milter"), "\(found.output)")
     }
 
-    /// SPF is judged by where the smarthost sends from, which only the operator knows.
+    /// SPF is checked for the addresses from which the smarthost sends, and only the operator knows
+    /// these.
     @Test func doctor_smarthost_needsItsAddresses() throws {
         var options = RelayFixtures.options()
         options.zone = """
@@ -67,7 +68,7 @@ import Testing
         #expect(other.contains("SPF of relay.example does not cover 192.0.2.1"), "\(other)")
     }
 
-    /// What doctor asks of Postfix beside the plan has to be read with it.
+    /// Settings that doctor needs in addition to the plan must be read too.
     @Test func postfixConfiguration_read_hasRelayhostAndOwner() throws {
         let folder = try ProgramFolder()
         try folder.write("main.cf", "place = [smtp.provider.example]\nrelayhost = $place:587\nmail_owner = mail\n")

@@ -1,4 +1,5 @@
-// A private Dovecot with the operator's own mailboxes beside the relay, set up as docs/INTEGRATION.md says.
+// A private Dovecot with the operator's own mailboxes next to the relay, set up as in
+// docs/INTEGRATION.md.
 
 import Foundation
 import PostfixHarness
@@ -6,7 +7,7 @@ import RelayHarness
 
 final class Dovecot: RelayNeighbour {
     static let program = "/usr/sbin/dovecot"
-    /// The recipe is written for 2.3; 2.4 has other names.
+    /// The recipe is for 2.3; 2.4 has other names.
     static let isThere =
         FileManager.default.isExecutableFile(atPath: "/usr/lib/dovecot/lmtp")
         && (try? ManagedProcess.run(program, ["--version"]).output.hasPrefix("2.3")) == true
@@ -44,7 +45,7 @@ final class Dovecot: RelayNeighbour {
         let process = try NeighbourProgram(Self.program, ["-F", "-c", file], in: folder)
         self.process = process
         try process.waitForLine(containing: "starting up")
-        // What the operator had before the relay came, but for the way out; then the relay.
+        // The operator's settings before the relay, except those for outgoing mail; then the relay.
         let settings = try Recipe.postfix("/etc/postfix/main.cf, with Dovecot", beside: fixture)
         try fixture.postfix.set(
             settings.merging(["transport_maps": "", "relayhost": "[127.0.0.1]:\(fixture.sink.port)"]) { $1 })
@@ -53,7 +54,8 @@ final class Dovecot: RelayNeighbour {
         try fixture.postfix.set(["smtp_tls_security_level": "none"])
     }
 
-    /// `[mailbox]`: lines `ADDRESS TEXT`; the mailbox holds exactly one message that has a line with this text for each.
+    /// `[mailbox]`: lines `ADDRESS TEXT`. For each, the mailbox must contain exactly one message
+    /// with a line that has this text.
     func failures(_ outline: TestCase) -> [String] {
         (outline.sections["mailbox"] ?? []).compactMap { line in
             let parts = line.split(separator: " ", maxSplits: 1).map(String.init)

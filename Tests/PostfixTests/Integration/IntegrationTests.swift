@@ -1,4 +1,5 @@
-// The relay beside programs that a mail server often has: each with the settings of docs/INTEGRATION.md, as a real program.
+// The relay next to programs that a mail server often has: each as a real program, with the
+// settings of docs/INTEGRATION.md.
 
 import Foundation
 import PostfixHarness
@@ -9,7 +10,7 @@ import Testing
 private let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
     .appendingPathComponent("IntegrationCases").path
 
-/// The cases of a program are those whose name begins with its name.
+/// The cases of a program are those with a name that begins with the program's name.
 private func cases(_ program: String) -> [String] {
     ((try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [])
         .filter { $0.hasPrefix(program) && $0.hasSuffix(".testcase") }.sorted()

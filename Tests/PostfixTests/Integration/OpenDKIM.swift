@@ -1,4 +1,4 @@
-// A private opendkim beside the relay, set up as docs/INTEGRATION.md says.
+// A private opendkim next to the relay, set up as in docs/INTEGRATION.md.
 
 import Foundation
 import PostfixHarness
@@ -30,7 +30,8 @@ final class OpenDKIM: RelayNeighbour {
         let paths = ["/etc/dkimkeys": folder.path]
         try folder.write("keytable", Recipe.text("/etc/dkimkeys/keytable", paths))
         try folder.write("signingtable", Recipe.text("/etc/dkimkeys/signingtable", [:]))
-        // What is published in a test is asked of no name server, and everyone may write beside its folder.
+        // Keys published in a test are not queried from a name server, and every user may write
+        // next to its folder.
         let keys = try folder.write(
             "keys",
             """

@@ -1,9 +1,10 @@
-// DKIM keys of the cases: the operator's own, made for each test, and the team's, whose private half no one has.
+// DKIM keys of the cases: the operator's own, made for each test, and the team's, whose private
+// half was deleted.
 
 import Foundation
 import PostfixHarness
 
-/// The key of operator.example, selector mail, as docs/INTEGRATION.md names it.
+/// The key of operator.example, selector mail, as in docs/INTEGRATION.md.
 struct OperatorKey {
     /// The record of the key.
     let record: String

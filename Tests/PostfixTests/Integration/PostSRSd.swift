@@ -1,4 +1,4 @@
-// A private postsrsd beside the relay, set up as docs/INTEGRATION.md says.
+// A private postsrsd next to the relay, set up as in docs/INTEGRATION.md.
 
 import Foundation
 import PostfixHarness
@@ -12,7 +12,7 @@ final class PostSRSd: RelayNeighbour {
     private let excludesRelayDomains: Bool
     private var process: NeighbourProgram?
 
-    /// - Parameter excludesRelayDomains: whether it is set up as it should be.
+    /// - Parameter excludesRelayDomains: whether it is set up correctly.
     init(excludesRelayDomains: Bool) throws {
         folder = try ProgramFolder()
         ports = (try FreePort.next(), try FreePort.next())
@@ -25,7 +25,7 @@ final class PostSRSd: RelayNeighbour {
 
     func start(beside fixture: RelayFixture) throws {
         let secret = try folder.write("secret", "not a secret\n")
-        // As Debian's unit starts it with this file, but for the chroot.
+        // Like Debian's unit with this file, but without the chroot.
         let lines = try Recipe.text("/etc/default/postsrsd", [:]).split(separator: "\n").map {
             $0.split(separator: "=", maxSplits: 1)
         }

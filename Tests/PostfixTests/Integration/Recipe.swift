@@ -1,4 +1,5 @@
-// What docs/INTEGRATION.md tells the reader to write into files: the tests run with that text, so that it is right.
+// The text that docs/INTEGRATION.md tells the reader to write into files. The tests use that text,
+// so that it stays correct.
 
 import Foundation
 import PostfixHarness
@@ -8,8 +9,10 @@ enum Recipe {
     private static let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("../../../docs/INTEGRATION.md").standardizedFileURL
 
-    /// The block whose first line is `# FILE`, with paths and ports of the page exchanged for those of a test.
-    /// - Throws: where there is no such block, or one of the texts is not in it: then the test would run with something else.
+    /// The block with `# FILE` as its first line, with paths and ports of the page replaced by
+    /// those of a test.
+    /// - Throws: if there is no such block, or if one of the texts is not in it. The test would
+    ///   then run with other settings.
     static func text(_ file: String, _ replacements: [String: String]) throws -> String {
         let blocks = try String(contentsOf: page, encoding: .utf8).components(separatedBy: "\n```")
         guard let block = blocks.first(where: { $0.split(separator: "\n").dropFirst().first ?? "" == "# \(file)" }) else {
@@ -22,7 +25,8 @@ enum Recipe {
         }
     }
 
-    /// The same of main.cf, as names and values; every `inet:127.0.0.1:8891` is the socket of the fixture.
+    /// The same for main.cf, as names and values; every `inet:127.0.0.1:8891` becomes the socket of
+    /// the fixture.
     static func postfix(
         _ file: String, beside fixture: RelayFixture, _ replacements: [String: String] = [:]
     ) throws -> [String: String] {
@@ -34,7 +38,7 @@ enum Recipe {
     }
 }
 
-/// A folder for a program's files, which everyone may enter; removed with the last reference.
+/// A folder for a program's files that every user may enter; removed with the last reference.
 final class ProgramFolder {
     let path = NSTemporaryDirectory() + "postern-beside-" + UUID().uuidString.prefix(8).lowercased()
 
@@ -45,7 +49,7 @@ final class ProgramFolder {
 
     deinit { try? FileManager.default.removeItem(atPath: path) }
 
-    /// Writes a file, making the folders that it is in.
+    /// Writes a file, and makes its folders.
     @discardableResult
     func write(_ name: String, _ text: String) throws -> String {
         let file = URL(fileURLWithPath: "\(path)/\(name)")
@@ -54,19 +58,19 @@ final class ProgramFolder {
         return file.path
     }
 
-    /// Gives everything in it to a user of the system.
+    /// Makes a user of the system the owner of everything in it.
     func give(to user: String) throws {
         let result = try ManagedProcess.run("/bin/chown", ["-R", "\(user):", path])
         guard result.status == 0 else { throw HarnessError("chown: \(result.output)") }
     }
 }
 
-/// A program that may have children of its own, in a folder that goes with it.
+/// A program that may have children of its own, in a folder that is removed with it.
 final class NeighbourProgram {
     private let process: ManagedProcess
 
-    /// Starts it. A shell is between: when its input ends, because of `stop` or because this process is gone, it ends the program
-    /// in good order, with all its children, and removes the folder.
+    /// Starts it through a shell. The shell's input ends with `stop` or with this process. Then the
+    /// shell ends the program and all its children in good order, and removes the folder.
     init(_ executable: String, _ arguments: [String], in folder: ProgramFolder) throws {
         let script = """
             folder=$1; shift
@@ -87,7 +91,7 @@ final class NeighbourProgram {
 
     func waitForLine(containing text: String) throws { try process.waitForLine(containing: text) }
 
-    /// Ends it, and waits until it is gone. May be called again.
+    /// Ends it, and waits until it has ended. May be called again.
     func stop() {
         process.closeInput()
         _ = try? process.waitForExit()

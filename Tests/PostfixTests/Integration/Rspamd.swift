@@ -1,4 +1,5 @@
-// A private rspamd beside the relay, with Debian's settings and those of docs/INTEGRATION.md over them.
+// A private rspamd next to the relay, with Debian's settings and those of docs/INTEGRATION.md in
+// addition.
 
 import Foundation
 import PostfixHarness
@@ -38,7 +39,7 @@ final class Rspamd: RelayNeighbour {
         try local("milter_headers.conf", [:])
         try local("dkim_signing.conf", ["/var/lib/rspamd/dkim": "\(folder.path)/dkim"])
         try local("actions.conf", [:])
-        // Nothing of a test is asked of the network, and nothing else of rspamd listens.
+        // A test makes no queries to the network, and no other part of rspamd listens.
         try folder.write("etc/local.d/options.inc", "dns { nameserver = [\"\(fixture.dns.address)\"]; }\n")
         try folder.write("etc/local.d/logging.inc", "type = \"console\";\n")
         for worker in ["normal", "controller"] { try folder.write("etc/local.d/worker-\(worker).inc", "enabled = false;\n") }

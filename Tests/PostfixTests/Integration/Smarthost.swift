@@ -1,4 +1,5 @@
-// Another server that takes all mail of this one: the sink, by way of relayhost, as docs/INTEGRATION.md says.
+// Another server that accepts all mail of this one: the sink, through relayhost, as in
+// docs/INTEGRATION.md.
 
 import PostfixHarness
 import RelayHarness
@@ -13,7 +14,7 @@ struct Smarthost: RelayNeighbour {
             "/etc/postfix/main.cf, with a smarthost", beside: fixture, ["[smtp.provider.example]:587": place])
         // The sink has neither a certificate nor accounts.
         for name in settings.keys where name.hasPrefix("smtp_tls") || name.hasPrefix("smtp_sasl") { settings[name] = nil }
-        // Otherwise the fixture sends everything to the sink by itself.
+        // Otherwise the fixture itself sends everything to the sink.
         settings["transport_maps"] = ""
         try fixture.postfix.set(settings)
     }

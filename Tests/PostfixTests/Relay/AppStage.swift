@@ -6,19 +6,19 @@ import RelayHarness
 import TestSupport
 import Testing
 
-/// Postern, apps whose pages are in a folder of their own, and a browser.
+/// Postern, apps with pages in a folder of their own, and a browser.
 final class AppStage {
     let fixture: RelayFixture
     let postern: String
-    /// The apps' server, by the name that they are registered with: `com.example.juice`, and `com.example.page`, which has no
-    /// backend.
+    /// The apps' server, under their registered names: `com.example.juice`, and `com.example.page`,
+    /// which has no backend.
     let app: String
     let browser: Browser
     private let server: ManagedProcess
     private let folder: URL
     private var letters = 0
 
-    /// - Parameter scheme: that of an app's own, which the browser hands to the desktop.
+    /// - Parameter scheme: an app's own scheme, which the browser passes to the desktop.
     init(opening scheme: String? = nil) throws {
         let (fixture, postern) = try home(host: "localhost") { $0.settings["sign_in.page"] = "built-in" }
         try fixture.addUser("anna", inboxes: ["anna@home.example"])
@@ -56,7 +56,7 @@ final class AppStage {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// Signs anna in on the page that is open, and goes on to the app.
+    /// Signs anna in on the open page, and continues to the app.
     func signIn() throws {
         try browser.type("anna@home.example", into: "#email")
         try browser.click("form[action='/me/sign-in'] button")
@@ -69,7 +69,7 @@ final class AppStage {
         #expect(try browser.shows(".choices", ""))
     }
 
-    /// Whether an element comes to say this, in the page that is open.
+    /// Waits until an element of the open page contains this text.
     func expect(_ selector: String, _ text: String, at location: SourceLocation = #_sourceLocation) throws {
         let comes = try browser.shows(selector, text)
         let (said, page) = (try browser.text(selector), try browser.url)

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix) struct OverviewPageTests {
-    /// The relay address and the tokens are other ones each time: in their order, each distinct one has a name.
+    /// The relay address and the tokens differ each time. Each distinct one gets a name, in order.
     private static func masked(_ lines: [String]) -> [String] {
         var names: [String: String] = [:]
         return lines.map { line in
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    /// The lines of the demo behind a heading, without those that say what else is in the message.
+    /// The lines of the demo after a heading, without those that describe the rest of the message.
     private static func shown(_ heading: String, in output: String) -> [String] {
         output.components(separatedBy: "\n").drop { $0.trimmingCharacters(in: .whitespaces) != heading }.dropFirst()
             .prefix { $0.hasPrefix("  │ ") && !$0.hasPrefix("  │ (") }.map { String($0.dropFirst(4)) }

@@ -1,4 +1,4 @@
-// What an operator has to hear of: mail that is where nothing is delivered, and a disk that is full.
+// Problems that the operator must be informed of: mail at a dead end, and a full disk.
 
 import Foundation
 import PostfixHarness
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix) struct RelayAlarmTests {
-    /// It lay there for five days, and doctor, status and metrics said nothing.
+    /// Such a message would wait for five days, so doctor, status and metrics must report it.
     @Test func parkedMessage_inTheQueue_isReported() throws {
         let (fixture, anna) = try RelayFixtures.anna(
             RelayFixtures.options {
@@ -37,7 +37,7 @@ import Testing
         #expect(past.data?.code == 250, "\(past)")
         try fixture.postfix.waitForLog(containing: "status=deferred")
         #expect(try doctor().contains("1 message in the queue is for addresses at a relay domain"))
-        // It looks once it starts, and then each minute.
+        // It checks once at its start, and then each minute.
         try fixture.end()
         try fixture.serve()
         try fixture.process.waitForLine(containing: "messages in Postfix's queue")
@@ -59,7 +59,8 @@ import Testing
         return (try? ManagedProcess.run("/bin/umount", [folder]))?.status == 0
     }()
 
-    /// Each repetition made all copies again, as none could be noted, and `/readyz` and status said that all was well.
+    /// On a full disk no copy can be recorded, so copies must not be made again for each
+    /// repetition, and `/readyz` and status must report it.
     @Test(.enabled(if: mayMount, "a file system of its own needs the right to mount"))
     func fanOut_diskFull_sendsEachCopyOnce() throws {
         let port = try FreePort.next()
@@ -94,12 +95,12 @@ import Testing
             return try fixture.send(from: "bounce@juice.example", to: addresses, text)
         }
         let filler = fixture.folder + "/postern/filler"
-        // All that is free, and then octet by octet.
+        // Fills the free space, at last octet by octet.
         for size in ["1M", "4k", "1"] {
             _ = try ManagedProcess.run("/bin/sh", ["-c", "dd if=/dev/zero bs=\(size) >> '\(filler)' 2>/dev/null; true"])
         }
-        // The log of the database has some room left, and now and then is begun again: what can be noted is taken, all else is
-        // put off.
+        // The log of the database has some space left, and sometimes begins again. A message that
+        // can be recorded is accepted; all others are deferred.
         var id = 0
         var deferred = 0
         while deferred < 3 {
@@ -108,7 +109,7 @@ import Testing
             #expect(code == 250 || code == 451)
             try #require(id < 500, "the disk is full, and all is taken")
         }
-        // When the log is begun again, little is written for long: mail fills it.
+        // When the log begins again, it needs little space for a long time, so mail fills it.
         func fill() throws { if try send(id).data?.code == 250 { id += 1 } }
         let end = Date(timeIntervalSinceNow: 30)
         var found: (status: Int32, output: String)

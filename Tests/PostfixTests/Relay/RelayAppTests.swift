@@ -1,5 +1,5 @@
-// Apps without a web server of their own, in a real browser: one with its own scheme, and one that is a page, which opens a
-// window or goes there itself; and hands that press twice.
+// Apps without a web server of their own, in a real browser. One has its own scheme. One is a page
+// that opens a window, or navigates there itself, and receives a press twice.
 
 import Foundation
 import PostfixHarness
@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix, Browser.isThere) struct RelayAppTests {
-    /// What the page without a backend says in the end, without the address.
+    /// The final text of the page without a backend, without the address.
     private static let signedIn = "a wrong code is invalid_grant\nrevoked 200, then 401\nsigned in as "
 
     @Test(arguments: ["com.example.app://cb", "com.example.app:/signed-in"])
@@ -28,7 +28,7 @@ import Testing
         try browser.click("[value=continue]")
         let first = try answer(1)
         #expect(first.hasPrefix(back + "?code=pc_") && first.hasSuffix("&state=s&iss=\(iss)"), "\(first)")
-        // Known by now: one press; and none where the app wants none.
+        // The app is already known: one press, and none if the app wants none.
         try browser.open(request)
         try stage.expect(".lead:last-child", "You have used it before.")
         try browser.click("[value=continue]")
@@ -52,7 +52,8 @@ import Testing
         try browser.click("[value=continue]")
         try stage.expect("#outcome", Self.signedIn)
         #expect(try browser.text("#outcome").hasSuffix("@relay.example"))
-        // What the browser says of the two answers that are errors; and of none that it kept from the page.
+        // The browser's complaints about the two error answers only, and none about blocked
+        // requests.
         #expect(try browser.complaints().filter { !$0.contains("status of 400") && !$0.contains("status of 401") } == [])
 
         // The same page at an origin that no app has.
@@ -61,7 +62,8 @@ import Testing
         try stage.expect("#outcome", "keys true\ntoken TypeError\nrevocation TypeError\nuserinfo TypeError\ndone")
     }
 
-    /// The page waits as its libraries do: it takes a window whose contact is lost for closed.
+    /// The page waits as its libraries do: if contact to a window is lost, it treats the window as
+    /// closed.
     @Test(arguments: ["query", "fragment"])
     func signIn_windowThatThePageOpened_tellsItsOpener(_ mode: String) throws {
         let stage = try AppStage()
@@ -79,7 +81,7 @@ import Testing
         try browser.open(stage.app + "/alone.html?mode=\(mode)")
         try browser.click("#popup")
         try browser.inPopup {
-            // It gave its access back.
+            // It revoked its access.
             try stage.expect(".lead:last-child", "Choose what")
             try browser.click("[value=cancel]")
         }
@@ -98,7 +100,7 @@ import Testing
         try browser.type("anna@home.example", into: "#email")
         try browser.doubleClick("form[action='/me/sign-in'] button")
         #expect(try browser.shows("h1", "Check your inbox"))
-        // Without scripts both presses may ask: then the later code counts.
+        // Without scripts both presses may send a request; the later code then counts.
         var isIn = false
         for number in 1...(hasScripts ? 1 : 2) where !isIn {
             let message = try stage.fixture.arrival(for: "anna@home.example", number: number)

@@ -17,11 +17,11 @@ import Testing
         let decoded = try browser.value("return document.querySelector('#postern-sign-in img').decode().then(() => 'shown')")
         #expect(decoded as? String == "shown")
 
-        // An answer of the page itself, with the right state, is none.
+        // A forged answer of the page itself with the right state does not count.
         let forged =
             "postMessage({type: 'authorization_response', response: {state: 'af0ifjsldkj', iss: '\(stage.postern)', code: 'forged'}}, '*')"
         try browser.click("#postern-sign-in button")
-        // A second click is the same sign-in.
+        // A second click belongs to the same sign-in.
         try browser.click("#postern-sign-in button")
         _ = try browser.value(forged)
         try browser.inPopup {
@@ -34,7 +34,7 @@ import Testing
         #expect(outcome.matches(of: /success/).count == 1)
         #expect(outcome.contains("@relay.example") && !outcome.contains("home.example"), "\(outcome)")
 
-        // Cancelled; and with the answer to another request.
+        // Cancelled, and with the answer to another request.
         try browser.open(stage.app + "/popup.html")
         try browser.click("#postern-sign-in button")
         try browser.inPopup { try browser.click("[value=cancel]") }
@@ -48,7 +48,7 @@ import Testing
             )
         }
         #expect(try browser.shows("#outcome", "failure invalid_response"))
-        // The policy of the page, and its Trusted Types, stopped nothing.
+        // The policy of the page, and its Trusted Types, blocked nothing.
         #expect(try browser.complaints().filter { $0.contains("Policy") || $0.contains("Trusted") } == [])
 
         try browser.open(stage.app + "/redirect.html")
@@ -59,7 +59,8 @@ import Testing
         #expect(try browser.url.contains("&state=af0ifjsldkj&iss="))
         #expect(try !stage.fixture.process.output.contains("home.example"))
 
-        // Another site opens the request by itself: anna is signed in, and a code is made, but for the app's origin alone.
+        // Another site opens the request itself: anna is signed in, and a code is made, but only
+        // for the app's origin.
         for (origin, messages) in [(stage.app.replacing("localhost", with: "127.0.0.1"), 0), (stage.app, 1)] {
             try browser.open(origin + "/foreign.html")
             try browser.click("button")

@@ -1,20 +1,20 @@
-// A .testcase of a whole relay: sets it up as the case's sections say, and plays it.
+// A .testcase of a whole relay: sets it up as the case's sections require, and plays it.
 
 import Foundation
 import PostfixHarness
 import RelayHarness
 
-/// What a case needs beside Postfix and Postern: another program on the same machine.
+/// A program that a case needs in addition to Postfix and Postern, on the same machine.
 protocol RelayNeighbour {
-    /// What `{NAME}` stands for in the case; asked before anything of the relay is started.
+    /// The values of `{NAME}` in the case; read before any part of the relay is started.
     var variables: [String: String] { get }
-    /// Starts it beside a relay that is running, and sets what Postfix has to know of it.
+    /// Starts it next to a running relay, and makes the settings that Postfix needs for it.
     func start(beside fixture: RelayFixture) throws
     /// Ends it.
     func stop()
-    /// What it said so far, for the message of a failed test.
+    /// Its output so far, for the message of a failed test.
     var log: String { get }
-    /// What did not come out as the case's own sections say, once Postfix is done.
+    /// The differences from the case's own sections, after Postfix has finished.
     func failures(_ outline: TestCase) -> [String]
 }
 
@@ -24,7 +24,7 @@ extension RelayNeighbour {
 
 enum RelayCase {
     /// Runs a file.
-    /// - Returns: what did not come out as the case says, with the logs; nil where all did.
+    /// - Returns: the differences from the case, with the logs; nil if there are none.
     static func run(
         _ name: String, in folder: String, neighbours: [any RelayNeighbour] = [],
         change: (inout RelayFixture.Options) throws -> Void = { _ in }
@@ -47,7 +47,8 @@ enum RelayCase {
         for line in outline.sections["postern"] ?? [] { try perform(filled(line, variables), on: fixture, into: &variables) }
         for neighbour in neighbours { try neighbour.start(beside: fixture) }
         let testCase = try TestCase(name: name, text: filled(text, variables), folder: folder)
-        // After what the neighbours set, so that a case can show what goes wrong otherwise.
+        // After the settings of the neighbours, so that a case can show a fault without one of
+        // them.
         if !neighbours.isEmpty, !testCase.settings.isEmpty { try fixture.postfix.set(testCase.settings) }
         let failures =
             try testCase.run(postfix: fixture.postfix, sink: fixture.sink) + neighbours.flatMap { $0.failures(testCase) }
@@ -60,8 +61,8 @@ enum RelayCase {
         variables.reduce(text) { $0.replacingOccurrences(of: "{\($1.key)}", with: $1.value) }
     }
 
-    /// A command of postern, or `NAME = command` to keep its output, or `NAME = reverse RELAY-ADDRESS AUTHOR`: as what the
-    /// author appears to the user.
+    /// A command of postern, or `NAME = command` to keep its output. Or `NAME = reverse
+    /// RELAY-ADDRESS AUTHOR`: the address under which the user sees the author.
     private static func perform(
         _ line: String, on fixture: RelayFixture, into variables: inout [String: String]
     ) throws {

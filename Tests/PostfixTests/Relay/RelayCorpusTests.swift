@@ -1,4 +1,5 @@
-// Public messages with a planted inbox through the whole relay: nothing of it arrives, and the message still says what it said.
+// Public messages with a planted inbox through the whole relay: no part of it arrives, and the
+// message keeps its meaning.
 
 import Foundation
 import InternetMessage
@@ -26,7 +27,7 @@ import Testing
         "mail/cpython-test_email/msg_16.txt",
     ]
 
-    /// Reports and the status that the rebuilt one has to name.
+    /// Reports, and the status that the rebuilt report must have.
     private static let reports = [
         ("bounces/set-of-emails/rfc3464-26.eml", "5.1.1"), ("bounces/mikel-mail/multipart_report_emails/report_422.eml", "4.2.2"),
         ("bounces/mimekit/bounce.txt", "5.1.1"), ("bounces/set-of-emails/rfc3464-08.eml", "5.7.1"),
@@ -53,7 +54,8 @@ import Testing
             #expect(arrived.value("From") == address, "\(name)")
             let before = Self.words(planted)
             #expect(!before.isEmpty, "\(name) says nothing")
-            // Of a quotation go names beside addresses, and what is behind the host of a link.
+            // Names next to addresses are removed from a quotation, and so is the text after the
+            // host of a link.
             let lost = before.subtracting(Self.words(arrived.data))
             #expect(lost.count <= 6, "\(name): \(lost)")
             #expect(Self.shape(planted) == Self.shape(arrived.data), "\(name)")
@@ -92,7 +94,8 @@ import Testing
 
     // MARK: Planting
 
-    /// The message with the inbox in place of the address that occurs most often in it, as anna's program would send it.
+    /// The message with the inbox in place of the most frequent address in it, as anna's program
+    /// would send it.
     private static func planted(_ name: String, reverse: String, isReport: Bool = false) throws -> [UInt8] {
         let data = try Data(contentsOf: root.appendingPathComponent(name))
         // One character for each octet.
@@ -129,9 +132,9 @@ import Testing
         return HeaderSection(fields).serialized + [0x0D, 0x0A] + parsed.body
     }
 
-    // MARK: What a message says
+    // MARK: Content of a message
 
-    /// The words of all text parts, those with a mark of an address in or at them aside.
+    /// The words of all text parts, except those with a mark of an address in or next to them.
     private static func words(_ message: [UInt8]) -> Set<String> {
         var words: Set<String> = []
         let parsed = Message.parse(message)
@@ -142,7 +145,7 @@ import Testing
             let text = part.contentType.charset.flatMap { Charset.decode(octets, $0) } ?? String(decoding: octets, as: UTF8.self)
             // Folded lines join before they are compared.
             let unfolded = text.replacingOccurrences(of: "\r\n ", with: "").replacingOccurrences(of: "\r\n\t", with: "")
-            // Addresses go whole, reverse addresses with the `=` in them too.
+            // Addresses are removed completely, including reverse addresses with `=` in them.
             let rest = unfolded.replacing(/[^\s<>",;:]+@[^\s<>",;:]+/, with: " ")
             for word in rest.split(whereSeparator: { $0.isWhitespace || "\",;:<>=".contains($0) })
             where !word.contains("@") && !word.contains("home.example") && !word.contains("bergstroem")

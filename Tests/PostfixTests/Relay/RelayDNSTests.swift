@@ -1,4 +1,5 @@
-// A name server that misbehaves: the relay answers 4xx, never lets anything through, and never takes silence for an answer.
+// A name server that fails: the relay answers 4xx, never lets mail pass, and never takes silence
+// for an answer.
 
 import DNSTesting
 import Foundation

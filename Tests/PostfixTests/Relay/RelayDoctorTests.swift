@@ -1,5 +1,5 @@
-// `postern doctor` on a running installation: healthy as set up, broken as soon as a setting that keeps the inbox is gone; and
-// what it finds with a test reply and a test bounce.
+// `postern doctor` on a running installation: healthy after set-up, and broken when a setting that
+// protects the inbox is removed. Also its findings with a test reply and a test bounce.
 
 import Foundation
 import PostfixHarness
@@ -30,7 +30,7 @@ import Testing
         ).fixture
     }
 
-    /// A value for each setting with which it does not do what it is there for.
+    /// For each setting, a value with which it does not fulfil its purpose.
     private static let without = [
         ("virtual_mailbox_domains", ""), ("virtual_transport", "virtual"), ("smtpd_milters", ""), ("non_smtpd_milters", ""),
         ("internal_mail_filter_classes", ""), ("milter_default_action", "accept"), ("milter_protocol", "2"),
@@ -46,7 +46,7 @@ import Testing
 
     @Test func doctor_settingTakenAway_namesIt() throws {
         let needed = Set(PostfixSettings.main(PostfixInputs(relayDomains: [], socket: "", hostName: "")).map(\.name))
-        // Empty is what it needs: any table beside it is the operator's own.
+        // It must be empty: any table would be the operator's own.
         #expect(needed.subtracting(["virtual_mailbox_maps"]) == Set(Self.without.map(\.0)))
         let fixture = try Self.world()
         defer { fixture.stop() }
@@ -102,7 +102,7 @@ import Testing
         #expect(try fixture.postfix.queue().isEmpty)
     }
 
-    /// With the settings not looked at, the mail itself shows what is missing.
+    /// If the settings are not checked, the mail itself shows the missing setting.
     @Test(arguments: [
         ("smtp_header_checks", "a Received field with the client"),
         ("internal_mail_filter_classes", "bypassed the milter, with the inbox in it"),
@@ -118,8 +118,8 @@ import Testing
         #expect(try fixture.postfix.queue().isEmpty)
     }
 
-    /// The filter looks at what comes in and not at bounces: one that it should have rebuilt cannot be written, and its message
-    /// waits.
+    /// The filter rejects mail on arrival but not bounces, so a bounce that it should rebuild
+    /// cannot be written, and its message waits.
     @Test func doctor_probeLeftInTheQueue_isRemoved() throws {
         let fixture = try Self.world()
         defer { fixture.stop() }
@@ -132,7 +132,8 @@ import Testing
         #expect(fixture.sink.messages.isEmpty)
     }
 
-    /// rspamd behind Postern wrote `smtp.mailfrom=` into every answer; the probe, which came from loopback, saw nothing of it.
+    /// A milter such as rspamd after Postern writes `smtp.mailfrom=` into every answer, but may
+    /// skip mail from loopback. The probe must see it.
     @Test func filterBehindPostern_isSeenByTheProbeWhichComesInAsOtherMailDoes() throws {
         let address = try ManagedProcess.run("/bin/hostname", ["-I"]).output.split { " \n".contains($0) }.first.map(String.init)
         let fixture = try RelayFixtures.anna(
@@ -169,7 +170,7 @@ import Testing
                 + ["--config-directory", fixture.postfix.configuration, "--config", fixture.configuration] + fixture.settings)
     }
 
-    /// doctor proposed postsuper -r, which skips all milters.
+    /// Mail sent again must pass the milter; postsuper -r skips all milters.
     @Test(arguments: [true, false]) func waitingMail_sentAgain_passesTheMilter(_ fansOut: Bool) throws {
         let (fixture, address) = try RelayFixtures.anna(
             RelayFixtures.options {
@@ -208,7 +209,8 @@ import Testing
         #expect(try queue(fixture, ["send"]).status == 64)
     }
 
-    /// Every connection of Postfix was ended, mail got 451, and doctor as root was let in and said that all was well.
+    /// If milter.peers does not name Postfix's user, all its connections are ended and mail gets
+    /// 451. doctor, which runs as root, must report it.
     @Test func doctor_postfixUserNotInPeers_namesTheRemedy() throws {
         let fixture = try RelayFixtures.anna(RelayFixtures.options { $0.settings["milter.peers"] = "nobody" }).fixture
         defer { fixture.stop() }
@@ -224,7 +226,7 @@ import Testing
         #expect(setup.output.contains(sentence) && setup.output.contains(line), "\(setup.output)")
     }
 
-    /// "set up", and then "another key file".
+    /// One cause gives one report, and not "set up" followed by "another key file".
     @Test func doctor_postfixNotRunning_isReportedOnce() throws {
         let fixture = try Self.world()
         defer { fixture.stop() }
@@ -234,7 +236,7 @@ import Testing
         #expect(found.status == 1)
         #expect(broken(found.output).count == 1 && broken(found.output)[0].contains("is not running"), "\(found.output)")
         #expect(!found.output.contains("is set up") && !found.output.contains("another key file"))
-        // Its settings not looked at, no one takes the mail.
+        // Without a check of its settings, no server accepts the mail.
         let unlooked = try doctor(fixture, skip: ["outside", "postfix"])
         #expect(
             broken(unlooked.output).count == 1 && broken(unlooked.output)[0].contains("mail is not accepted at"),
@@ -244,7 +246,8 @@ import Testing
     @Test func doctor_probeImpossible_sendsNothing() throws {
         let fixture = try Self.world()
         defer { fixture.stop() }
-        // The whole of the relay's mail goes to one place: nothing is parked that doctor could listen for.
+        // All mail of the relay goes to one place, so no mail waits at a port on which doctor could
+        // listen.
         try fixture.postfix.set(["transport_maps": "inline:{ { * = smtp:[127.0.0.2]:\(fixture.sink.port) } }"])
         let elsewhere = try doctor(fixture)
         #expect(broken(elsewhere.output).map { $0.contains("transport_maps") } == [true], "\(elsewhere.output)")

@@ -1,4 +1,5 @@
-// What no one sends in good faith, at the whole relay: each is answered, and ordinary mail still passes afterwards.
+// Input of attackers to the whole relay: each gets an answer, and ordinary mail still passes
+// afterwards.
 
 import Foundation
 import PostfixHarness
@@ -50,7 +51,8 @@ import Testing
                     counts["\(reply.code) \(reply.enhancedStatus ?? "")", default: 0] += 1
                 }
             } catch {
-                // Postfix may hang up on so many errors; the next connection is answered all the same.
+                // Postfix may close the connection after so many errors. The next connection still
+                // gets an answer.
                 connection = try fixture.postfix.connect()
                 try connection.expect(250, "EHLO client.test")
                 try connection.expect(250, "MAIL FROM:<bounce@juice.example>")
@@ -78,13 +80,15 @@ import Testing
                 from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(message.utf8))
             #expect(result.data.map { $0.code / 100 == 5 } == true, "\(result)")
         }
-        // Postfix makes a space of a bare CR before the filter sees it: nothing is left to read in two ways.
+        // Postfix replaces a bare CR by a space before the filter sees it, so no second reading is
+        // left.
         let bareCR = head + "Subject: a\rFrom: evil@juice.example\r\n\r\nx\r\n"
         #expect(
             try fixture.postfix.send(from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(bareCR.utf8)).data?.code
                 == 250)
         #expect(try fixture.arrival(for: "anna@home.example").value("Subject") == "a From: evil@juice.example")
-        // A bare LF in the body is a line end to Postfix 3.7, or refused where smtpd_forbid_bare_newline says so.
+        // A bare LF in the body is a line end to Postfix 3.7, or refused if
+        // smtpd_forbid_bare_newline requires that.
         let smuggled = head + "\r\nbody\n.\nMAIL FROM:<evil@juice.example>\r\n"
         _ = try? fixture.postfix.send(from: "<bounce@juice.example>", to: ["<\(address)>"], message: Array(smuggled.utf8))
         try expectAlive(fixture, address)

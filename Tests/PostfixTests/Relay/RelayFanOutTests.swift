@@ -1,4 +1,5 @@
-// Fan-out: a message to several users in one transaction. Everyone gets theirs, no one twice, whatever happens in the middle.
+// Fan-out: a message to several users in one transaction. Each user gets it exactly once, after any
+// failure in the middle.
 
 import Foundation
 import PostfixHarness
@@ -42,11 +43,11 @@ import Testing
             proxy.stop()
         }
 
-        /// One transaction, to everyone or to those named.
+        /// One transaction, to all users or to the named ones.
         func send(
             _ recipients: [String]? = nil, id: String = "1", xclient: [(String, String)] = []
         ) throws -> SMTPTransactionResult {
-            // With a Date, as Postfix would give it one of its own each time.
+            // With a Date, as Postfix would otherwise add another one each time.
             let text =
                 "Date: Sat, 21 Nov 2026 12:00:00 +0000\n"
                 + RelayFixtures.message(to: "undisclosed-recipients:;", id: "\(id)@juice.example")
@@ -56,7 +57,8 @@ import Testing
                 xclient: xclient)
         }
 
-        /// The outcome of one message for two users by way of the port that takes copies, as a local user may send it.
+        /// The outcome of one message for two users through the port that accepts copies, as a
+        /// local user may send it.
         func forge(_ login: String?) throws -> SMTPTransactionResult {
             let identity =
                 [("ADDR", "127.0.0.1"), ("NAME", "mail.juice.example"), ("HELO", "mail.juice.example")]
@@ -67,7 +69,8 @@ import Testing
                 xclient: identity)
         }
 
-        /// Waits until nothing is under way, and gives the recipients of everything that arrived.
+        /// Waits until no message is in progress, and returns the recipients of all messages that
+        /// arrived.
         func arrivals(_ count: Int) throws -> [String] {
             _ = try relay.sink.wait(for: count)
             try relay.postfix.waitUntilDone()
@@ -100,7 +103,7 @@ import Testing
         let fixture = try Fixture(users: 12)
         defer { fixture.stop() }
         let relay = fixture.relay
-        // Five copies are in custody and noted; Postern dies before it begins the sixth.
+        // Five copies are handed over and recorded. Postern is killed before it begins the sixth.
         fixture.proxy.pass(to: relay.fanOutPort) { number in
             guard number == 6 else { return .pass }
             _ = try? relay.end(SIGKILL)
@@ -127,14 +130,15 @@ import Testing
         #expect(try fixture.send().data?.code == 451)
         try fixture.expectArrivals(2, fixture.everybody([1, 2]))
         fixture.proxy.pass(to: fixture.relay.fanOutPort)
-        // The sender may name its recipients in another order, so that the first one has its copy already.
+        // The sender may change the order of its recipients, so that the first one already has its
+        // copy.
         #expect(try fixture.send(Array(fixture.addresses.reversed())).data?.code == 250)
-        // user5 came first this time, and is served in place.
+        // user5 came first this time, and its message is relayed in place.
         try fixture.expectArrivals(6, fixture.everybody(Array(0..<6)))
-        // Everything was handed over: one more repetition brings nothing to those who had copies.
+        // Everything was handed over: a further repetition brings nothing to users who had copies.
         #expect(try fixture.send([fixture.addresses[1], fixture.addresses[2]]).data?.code == 250)
         try fixture.expectArrivals(6, fixture.everybody(Array(0..<6)))
-        // Another message is another matter.
+        // Another message is delivered.
         #expect(try fixture.send([fixture.addresses[1], fixture.addresses[2]], id: "2").data?.code == 250)
         let all = try fixture.arrivals(8)
         #expect(all.count == 8)
@@ -144,10 +148,11 @@ import Testing
         let fixture = try Fixture(users: 4)
         defer { fixture.stop() }
         for number in [0, 2] { try fixture.relay.run(["address", "off", fixture.addresses[number]]) }
-        // The first one is served in place, so that its refusal is seen first; the other one's is seen with its copy.
+        // The first one is relayed in place, so its refusal comes first; the other's comes with its
+        // copy.
         let first = try fixture.send()
         #expect(first.data?.code == 451, "\(first)")
-        // Each that was refused gets a transaction of its own, in which it is judged as things are then.
+        // Each refused recipient gets its own transaction, in which the current state applies.
         let second = try fixture.send()
         #expect(second.recipients.map(\.code) == [250, 452, 452, 452] && second.data?.code == 550, "\(second)")
         #expect(second.data?.enhancedStatus == "5.2.1", "\(second)")
@@ -161,7 +166,7 @@ import Testing
         try fixture.expectArrivals(3, fixture.everybody([1, 2, 3]))
     }
 
-    /// Exchange repeats a message that was put off with a transaction for each recipient.
+    /// Exchange repeats a deferred message with a transaction for each recipient.
     @Test(arguments: [[3, 2, 0, 1], [0, 1, 2, 3]]) func refusalAmongSeveral_messageRepeatedOneByOne_arrivesOnce(
         order: [Int]
     ) throws {
@@ -192,7 +197,8 @@ import Testing
         try fixture.expectArrivals(3, fixture.everybody([0, 1, 2]))
     }
 
-    /// XCLIENT lets whoever connects from this machine be any client: SPF of a team, and the mail was forwarded as the team's.
+    /// XCLIENT lets any process on this machine claim to be any client, so SPF of a team would pass
+    /// for forged mail.
     @Test(arguments: [nil, "copies", "copies.1795348800.abbbbbbbbbbbbbbbbbbbbbbbbbb"])
     func copyPort_forgedXCLIENT_isRefused(login: String?) throws {
         let fixture = try Fixture(users: 2)
@@ -206,7 +212,7 @@ import Testing
         #expect(fixture.relay.sink.messages.allSatisfy { !String(decoding: $0.data, as: UTF8.self).contains("copies.1") })
     }
 
-    /// Who listens there was not asked: where Postfix did not, any user could, and was given the copies.
+    /// If Postfix does not listen there, any user could, and must not get the copies.
     @Test func copyPort_foreignListener_getsNoCopies() throws {
         let port = try FreePort.next()
         let listen = """
@@ -234,12 +240,13 @@ import Testing
         try fixture.expectArrivals(1, fixture.everybody([0]))
     }
 
-    /// Everyone on the machine could open a session with the filter, and ask it for whatever client and message they liked.
+    /// Other users of the machine must not be able to open a session with the filter and test
+    /// clients and messages.
     @Test func milterSocket_localUser_getsNoSession() throws {
         let fixture = try Fixture(users: 1)
         defer { fixture.stop() }
         let path = fixture.relay.socket.dropFirst("unix:".count)
-        // The negotiation that Postfix begins with, and how many octets come back.
+        // The negotiation with which Postfix begins, and the number of octets that come back.
         let ask = """
             use IO::Socket::UNIX; $s = IO::Socket::UNIX->new(Peer => '\(path)') or die "no connection"; $SIG{PIPE} = 'IGNORE';
             syswrite($s, pack('NaNNN', 13, 'O', 6, 0x1FF, 0x1FFFFF)); print sysread($s, $answer, 100) || 0;
@@ -252,7 +259,8 @@ import Testing
         #expect(try fixture.send().data?.code == 250)
     }
 
-    /// Of a message to several users, each reply to all reaches the team, earns no bounce and leaves nothing in the queue.
+    /// After a message to several users, each reply to all reaches the team, causes no bounce and
+    /// leaves nothing in the queue.
     @Test func replyAll_toFanOutMessage_reachesTheTeam() throws {
         let fixture = try Fixture(users: 2) { $0.parks = true }
         defer { fixture.stop() }
@@ -283,13 +291,14 @@ import Testing
             ])
     }
 
-    /// POSTERN_KILLS=N kills N times, and prints what came twice.
+    /// POSTERN_KILLS=N kills N times, and prints the messages that came twice.
     @Test func fanOut_killedRepeatedly_doublesOneCopyAtMost() throws {
         let kills = ProcessInfo.processInfo.environment["POSTERN_KILLS"].flatMap { Int($0) } ?? 2
         let users = 60
         let fixture = try Fixture(users: users)
         defer { fixture.stop() }
-        // How long one copy takes, so that kills are spread evenly over its time, from its beginning to the next one's.
+        // The time for one copy, so that kills are spread evenly over it, from its beginning to
+        // that of the next copy.
         let start = Date()
         #expect(try fixture.send(id: "whole").data?.code == 250)
         let microseconds = Date().timeIntervalSince(start) * 1_000_000 / Double(users)
@@ -299,7 +308,7 @@ import Testing
         for kill in 0..<kills {
             let before = fixture.relay.sink.messages.count
             let pause = useconds_t(microseconds * Double(kill) / Double(kills))
-            // Once some copies are begun, at its moment of the next one.
+            // After some copies have begun, at a different moment of the next one each time.
             let begun = fixture.proxy.count + 5 + kill * 7 % 40
             let ended = DispatchSemaphore(value: 0)
             Thread.detachNewThread { [relay = fixture.relay, proxy = fixture.proxy] in

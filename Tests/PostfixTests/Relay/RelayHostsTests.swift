@@ -27,7 +27,8 @@ private struct Hosts {
 
     func stop() { all.forEach { $0.stop() } }
 
-    /// Replaces the keys on the first host, while an operator copies its key file over whenever it changes. The command's output.
+    /// Replaces the keys on the first host, while an operator copies its key file after each
+    /// change. Returns the command's output.
     func rotateKeys() throws -> String {
         let rotated = Watched<String?>(nil)
         let first = first
@@ -43,13 +44,13 @@ private struct Hosts {
         return rotated.with { $0 } ?? ""
     }
 
-    /// What arrived anywhere.
+    /// Messages that arrived at any host.
     var arrived: [SinkMessage] { all.flatMap(\.sink.messages) }
 }
 
 @Suite(.blocking, needsPostfix, .enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
 struct RelayHostsTests {
-    /// `make soak-failures` sets more.
+    /// `make soak-failures` sets higher values.
     private static func parameter(_ name: String, _ standard: Int) -> Int {
         ProcessInfo.processInfo.environment[name].flatMap { Int($0) } ?? standard
     }
@@ -65,7 +66,7 @@ struct RelayHostsTests {
             try fixture.send(
                 from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(id)@juice.example"))
         }
-        // What was made on one host is good on the other: here an address to answer to.
+        // An address made on one host is valid on the other: here a reverse address.
         #expect(try send(first, "1").data?.code == 250)
         let arrival = try first.arrival(for: "anna@home.example")
         let reply = try second.send(
@@ -73,11 +74,11 @@ struct RelayHostsTests {
             "From: anna@home.example\nTo: \(arrival.address("From"))\nSubject: Re\nMessage-ID: <r@home.example>\n\nThanks\n")
         #expect(reply.data?.code == 250, "\(reply)")
         #expect(try second.arrival(for: "news@juice.example").address("From") == address)
-        // A limit counts once, whichever way mail takes.
+        // A limit counts once for all hosts.
         for number in 2...6 { #expect(try send(number.isMultiple(of: 2) ? second : first, "\(number)").data?.code == 250) }
         for fixture in hosts.all { #expect(try send(fixture, "7").data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true) }
 
-        // Keys are replaced: every host has to have them first.
+        // The replacement of keys requires that every host has them first.
         let early = try ManagedProcess.run(
             first.program, ["keys", "file", "rotate", "--wait", "1", "--config", first.configuration])
         #expect(early.status == 75 && early.output.contains("mx2.relay.example"), "\(early)")
@@ -85,10 +86,10 @@ struct RelayHostsTests {
         try second.copyKeys(from: first)
         for fixture in hosts.all { #expect(try send(fixture, "8").data.map { "\($0)" }?.hasPrefix("452 4.7.1") == true) }
 
-        // Another host's change is seen at once: nothing of an account is kept in memory.
+        // A change by another host applies at once, as no account data is kept in memory.
         try first.run(["address", "off", address])
         #expect(try send(second, "9").data.map { "\($0)" }?.hasPrefix("550 5.2.1") == true)
-        // Signing keys and policies within seconds: both hosts say that they saw it.
+        // Signing keys and policies apply within seconds; both hosts log that they saw the change.
         let starts = try hosts.all.map { try $0.process.lines.count }
         try first.run(["keys", "dkim", "generate", "--algorithm", "ed25519", "--selector", "ed1"])
         try first.run(["keys", "dkim", "activate", "ed1", "--force"])
@@ -96,7 +97,7 @@ struct RelayHostsTests {
             try fixture.process.waitForLine(containing: "signing keys changed", from: start)
         }
 
-        // A policy that one of them activates is soon followed by the other.
+        // A policy that one of them activates is soon used by the other.
         let folder = first.folder + "/mine"
         try first.run(["policy", "show", "--export", folder])
         for (name, old, new) in [
@@ -130,14 +131,14 @@ struct RelayHostsTests {
             return overview.hosts.count == 2 && overview.hosts.allSatisfy { $0.serving == active }
         }
 
-        // Events are delivered by one of them, and by the other as soon as it is gone.
+        // One of them delivers events, and the other takes over soon after it has ended.
         func lease(_ column: String) throws -> String {
             try server.psql("SELECT \(column) FROM \(schema).leases WHERE name = 'events'").trimmingCharacters(
                 in: .whitespacesAndNewlines)
         }
         try wait("somebody delivers", atMost: 2 * standardTimeout) { try !lease("holder").isEmpty }
         try first.end(SIGKILL)
-        // Anyone who is gone renews nothing.
+        // A host that has ended renews nothing.
         let beat = try lease("beat")
         try wait("the other one delivers", atMost: 2 * standardTimeout) { try lease("beat") != beat }
         try first.serve()
@@ -167,8 +168,8 @@ struct RelayHostsTests {
         for fixture in hosts.all { #expect(try fixture.postfix.queue().isEmpty) }
     }
 
-    /// Sends messages over both hosts while one `postern serve` is killed, then PostgreSQL goes away and comes back, then a host
-    /// is lost as a whole and comes back.
+    /// Sends messages over both hosts. During that time one `postern serve` is killed, then
+    /// PostgreSQL stops and returns, and then a host is lost completely and returns.
     private func load(_ hosts: Hosts, _ traffic: Traffic, _ server: PostgresServer, round: Int, count: Int, lanes: Int) throws {
         let group = DispatchGroup()
         let before = traffic.taken.with { $0 }
@@ -189,7 +190,7 @@ struct RelayHostsTests {
             traffic.isWell.with { $0 = false }
             let before = traffic.deferred.with { $0 }
             try trouble()
-            // Until senders have met with it, or have no mail left.
+            // Until senders notice it, or have no mail left.
             try wait("senders notice", atMost: 2 * standardTimeout) {
                 traffic.deferred.with { $0 } >= before + max(1, lanes / 2) || traffic.taken.with { $0 } >= all
             }
@@ -270,7 +271,7 @@ struct RelayHostsTests {
         traffic.check(expected: traffic.taken.with { $0 })
         print("\(max(1, rotations)) rotations: \(traffic.summary)")
 
-        // With the new keys alone everything opens.
+        // Everything can be opened with only the new keys.
         struct Key: Decodable {
             let purpose, id, state: String
         }
@@ -293,7 +294,7 @@ struct RelayHostsTests {
                 "/usr/bin/grep", ["-ral\(flag)", "-e", pattern, server.folder.path], environment: ["LC_ALL": "C"])
             return found.output
         }
-        // What is in the clear is found, in the write-ahead log too, so the search works.
+        // Clear text is found, also in the write-ahead log, so the search works.
         #expect(try files("F", "The Juice Company").contains("/pg_wal/"))
         for secret in [
             "secretive.person", "private-home.example", "anna@home.example", "Jane Quietly", "Quietly Doe", Self.longSender,
@@ -308,7 +309,7 @@ struct RelayHostsTests {
         }
     }
 
-    /// Too long for a return path, so that it is stored, sealed.
+    /// Too long for a return path, so it is stored, sealed.
     private static let longSender = "bounce+0123456789012345678901234567890123456789@juice.example"
 
     /// The secrets in a key file, in hexadecimal.
@@ -321,16 +322,17 @@ struct RelayHostsTests {
     }
 }
 
-/// Mail over both hosts, by a sender that keeps each message until it is taken.
+/// Mail over both hosts, from a sender that keeps each message until it is accepted.
 private final class Traffic: Sendable {
     let taken = Watched(0)
     /// Attempts after which a message had to be sent again.
     let deferred = Watched(0)
     /// While it is false, senders wait a little before they try again.
     let isWell = Watched(true)
-    /// Folders of hosts that were lost as a whole.
+    /// Folders of hosts that were lost completely.
     let lost = Watched<Set<String>>([])
-    /// Messages, by their ids, that may have been taken: the connection was lost after the final dot, before an answer came.
+    /// Messages, by their ids, that may have been accepted: the connection was lost after the final
+    /// dot, before an answer came.
     private let unanswered = Watched<[String: Int]>([:])
     private let hosts: Hosts
     private let sender: String
@@ -340,7 +342,8 @@ private final class Traffic: Sendable {
         self.sender = sender
     }
 
-    /// Returns when one of the hosts has taken the message: the next attempt goes to the other one, as with two MX records.
+    /// Returns when one of the hosts has accepted the message. The next attempt goes to the other
+    /// host, as with two MX records.
     func send(_ id: String, first: Int) {
         let text = RelayFixtures.message(to: hosts.address, id: id).replacingOccurrences(of: "\n", with: "\r\n")
         for attempt in 0..<6000 {
@@ -375,12 +378,14 @@ private final class Traffic: Sendable {
         #expect(byID.count == expected, "\(byID.count) different messages arrived, of \(expected)")
         let (lost, unanswered) = (lost.with { $0 }, unanswered.with { $0 })
         for (id, copies) in byID {
-            // A host that is lost may have taken a message without having said so (RFC 5321, 4.2.5 and 6.1): the sender cannot
-            // but send it again. It is taken again then, under another queue id, and never more often.
+            // A lost host may have accepted a message without an answer (RFC 5321, 4.2.5 and 6.1),
+            // so the sender must send it again. It is then accepted again, under another queue id,
+            // but not more often.
             let queued = Dictionary(grouping: copies) { Self.queueID($0.message) }
             let more = unanswered[String(id.dropFirst().dropLast())] ?? 0
             #expect(queued.count <= 1 + more, "\(id) was taken \(queued.count) times")
-            // Nor may Postfix know of a delivery that was taken in the moment before.
+            // Postfix may also not know of a delivery that was accepted in the moment before the
+            // loss.
             for copies in queued.values where copies.count > 1 {
                 #expect(
                     copies.count == 2 && copies.allSatisfy { lost.contains($0.host) }, "\(id) was delivered \(copies.count) times"
@@ -403,7 +408,8 @@ private final class Traffic: Sendable {
             + "an answer (\(unanswered.with { $0.values.reduce(0, +) }) attempts had none); \(deferred.with { $0 }) attempts deferred"
     }
 
-    /// The queue id that the host gave the message when it took it: of the topmost Received field.
+    /// The queue id that the host gave the message when it accepted it: in the topmost Received
+    /// field.
     private static func queueID(_ message: SinkMessage) -> String {
         let received = message.value("Received") ?? ""
         return received.components(separatedBy: " id ").dropFirst().first.map { String($0.prefix { $0.isLetter || $0.isNumber }) }

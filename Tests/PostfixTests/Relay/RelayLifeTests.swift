@@ -1,4 +1,4 @@
-// The life of `postern serve` beside a running Postfix: stopped, reloaded, started twice, killed.
+// The life of `postern serve` next to a running Postfix: stopped, reloaded, started twice, killed.
 
 import Foundation
 import PostfixHarness
@@ -19,8 +19,8 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: fixture.folder + "/milter.sock"))
     }
 
-    /// The announcement came before signals were handled: SIGTERM just after it killed the process, socket and counters left
-    /// behind.
+    /// SIGTERM right after the announcement must be handled: it must not kill the process and leave
+    /// socket and counters behind.
     @Test func service_sigtermRightAfterStart_endsGracefully() throws {
         let (fixture, _) = try RelayFixtures.anna()
         defer { fixture.stop() }
@@ -40,7 +40,7 @@ import Testing
         try client.expect(250, "RCPT TO:<\(address)>")
         let process = try fixture.process
         process.signal(SIGTERM)
-        // As soon as the signal arrived a new message is sent away: its sender keeps it.
+        // After the signal, a new message is deferred, and its sender keeps it.
         try wait("a new message is deferred", atMost: 60) {
             let other = try fixture.postfix.connect()
             _ = try other.command("EHLO client.test")
@@ -116,7 +116,8 @@ import Testing
                 defer { group.leave() }
                 for number in stride(from: lane + 1, through: 200, by: lanes) {
                     var isAccepted = false
-                    // A sender that keeps its mail comes again; the bound is for a relay that never comes back.
+                    // A sender that keeps its mail tries again. The limit is for a relay that never
+                    // returns.
                     for _ in 0..<600 where !isAccepted {
                         let text = RelayFixtures.message(to: address, id: "m\(number)@juice.example")
                         let result = try? fixture.send(from: "bounce@juice.example", to: [address], text)
@@ -128,7 +129,8 @@ import Testing
                                 [result?.mail.code, result?.recipients.first?.code, result?.data?.code].compactMap { $0 }.max()
                                 ?? 0
                             if worst / 100 == 5 { Issue.record("a 5xx while the relay was away: \(String(describing: result))") }
-                            // A sender comes again now and then, and at once when the relay is back.
+                            // A sender tries again from time to time, and at once when the relay is
+                            // back.
                             _ = isBack.wait(seconds: 0.05) { $0 ? true : nil }
                         }
                     }

@@ -1,4 +1,4 @@
-// Mail through the whole relay: what arrives at either end, and what must not.
+// Mail through the whole relay: the messages that arrive at either end, and those that must not.
 
 import Foundation
 import PostfixHarness
@@ -51,7 +51,8 @@ import Testing
         #expect(!report.text.contains("home.example"))
     }
 
-    /// Postfix takes no refusal at RCPT from sendmail(1): the message stayed in the maildrop, and was tried each minute.
+    /// Postfix ignores a refusal at RCPT from sendmail(1): the message must not stay in the
+    /// maildrop and be tried each minute.
     @Test func localMail_toNoOneAtTheRelayDomain_returnsToItsSender() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
@@ -63,7 +64,7 @@ import Testing
         try submit(["nobody2222@relay.example"], "one")
         let first = try fixture.arrival(for: "cron@juice.example")
         #expect(first.mailFrom == "<>" && first.text.contains("No such address here") && first.text.contains("5.1.1"))
-        // Nobody proves such mail, and a known address beside an unknown one changes nothing.
+        // Such mail is not proved, and a known address next to an unknown one changes nothing.
         try submit([address], "two")
         let second = try fixture.arrival(for: "cron@juice.example", number: 2)
         #expect(second.mailFrom == "<>" && second.text.contains("5.7.1"))

@@ -1,4 +1,4 @@
-// Inboxes that are verified, and the page of one's own, with a real Postfix and a real browser.
+// Verified inboxes and the user's own page, with a real Postfix and a real browser.
 
 import Foundation
 import InternetMessage
@@ -8,7 +8,7 @@ import RelayHarness
 import TestSupport
 import Testing
 
-/// A relay whose Postfix takes Postern's own mail, and a user's.
+/// A relay with a Postfix that accepts Postern's own mail, and a user's.
 func home(
     host: String = "127.0.0.1", _ change: (inout RelayFixture.Options) -> Void = { _ in }
 ) throws -> (fixture: RelayFixture, url: String) {
@@ -49,7 +49,7 @@ func home(
         let answerTo = message.address("Reply-To")
         #expect(answerTo.hasSuffix("@relay.example") && message.mailFrom == "<\(answerTo)>")
 
-        // A vacation note, a stranger, and someone who cannot prove to be anna confirm nothing.
+        // A vacation note, a stranger, and a person who cannot prove to be anna confirm nothing.
         let note = "From: anna@home.example\nTo: \(answerTo)\nAuto-Submitted: auto-replied\n\nAway\n"
         #expect(try fixture.send(from: "", to: [answerTo], note).data?.code == 250)
         let stranger = try fixture.send(
@@ -60,7 +60,8 @@ func home(
         #expect(forged.data.map { "\($0)" }?.hasPrefix("550 5.7.26") == true, "\(forged)")
         #expect(try fixture.run(["inbox", "list", "anna"]).contains("unverified"))
 
-        // Anna herself is told once that no one reads replies, and then refused; the code of the message confirms.
+        // Anna herself gets a message once that no one reads replies, and then a refusal. The code
+        // of the message confirms.
         let reply =
             "From: Anna <anna@home.example>\nTo: \(answerTo)\nMessage-ID: <yes@home.example>\nSubject: Re: your code\n\nit is me\n"
         #expect(try fixture.send(from: "anna@home.example", to: [answerTo], reply).data?.code == 250)
@@ -76,7 +77,7 @@ func home(
         #expect(
             try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address)).data?.code == 250)
         #expect(try fixture.arrival(for: "anna@home.example", number: 3).address("From").hasSuffix("@relay.example"))
-        // The reply went no further, and no log holds the inbox.
+        // The reply was not relayed, and no log contains the inbox.
         try fixture.postfix.waitUntilDone()
         #expect(fixture.sink.messages.count == 3)
         #expect(try !fixture.process.output.contains("home.example"))
@@ -116,7 +117,7 @@ func home(
         return String(try #require(text.firstMatch(of: /http:\/\/[0-9.:]+\/me\/[a-z-]+\/[a-z2-7]{32}/)).output)
     }
 
-    /// Keeps a picture where POSTERN_SCREENSHOTS names a folder.
+    /// Saves a picture if POSTERN_SCREENSHOTS names a folder.
     private func keep(_ data: Data, _ name: String) throws {
         #expect(data.count > 5000)
         guard let folder = ProcessInfo.processInfo.environment["POSTERN_SCREENSHOTS"] else { return }
@@ -157,7 +158,7 @@ func home(
         #expect(try fixture.arrival(for: "anna@home.example", number: 2).address("From").hasSuffix("@relay.example"))
         #expect(try browser.shows(".address-foot .quiet", "1 message to you", at: url + "/me"))
 
-        // One address of the team is blocked, the rest comes through; the page says what was refused.
+        // One address of the team is blocked and the others pass; the page lists the refused mail.
         try browser.open(url + "/me/addresses/1")
         try browser.type("news@juice.example", into: "#sender")
         try browser.click("form[action$='/block'] button")
@@ -173,7 +174,7 @@ func home(
         #expect(try browser.shows("[role=status]", "Mail from there is forwarded again."))
         #expect(try fixture.send(from: "bounce@juice.example", to: [address], news).data?.code == 250)
 
-        // To write first: the address that the page shows leads to the team, without the inbox.
+        // To write first: the address on the page leads to the team, without the inbox.
         try browser.open(url + "/me/addresses/1")
         try browser.type("billing@juice.example", into: "#correspondent")
         try browser.click("form[action$='/write'] button")
@@ -184,8 +185,8 @@ func home(
         let arrived = try fixture.arrival(for: "billing@juice.example")
         #expect(arrived.address("From") == address && !arrived.text.contains("home.example"))
 
-        // With the old token key gone, without a restart: the page's addresses, and those that an answer to Postern's own
-        // messages goes to, are good.
+        // After the old token key was removed, without a restart, the page's addresses are valid.
+        // So are the addresses that receive answers to Postern's own messages.
         try fixture.run(["keys", "file", "rotate", "token"])
         let start = try fixture.process.lines.count
         try fixture.run(["keys", "file", "retire", "token", "a", "--yes"])
@@ -208,7 +209,7 @@ func home(
         #expect(try fixture.send(from: "second@home.example", to: [answerTo], yes).data?.code == 250)
         #expect(try fixture.arrival(for: "second@home.example", number: 2).value("Auto-Submitted") == "auto-replied")
 
-        // Nothing was asked of anyone else, and nothing was complained about.
+        // The browser contacted no other host, and reported no problems.
         #expect(try browser.hostsAsked() == [String(url.dropFirst("http://".count))])
         #expect(try browser.complaints() == [])
         #expect(try !fixture.process.output.contains("home.example"))
@@ -247,7 +248,7 @@ func home(
                 let ground = try browser.value("return getComputedStyle(document.body).backgroundColor") as? String
                 #expect(ground == (dark ? "rgb(18, 23, 28)" : "rgb(247, 246, 242)"), "\(name)-\(variant)")
             }
-            // Fingers need room: 44 CSS pixels for whatever is pressed (links in running text aside).
+            // Touch needs room: 44 CSS pixels for each control (except links in running text).
             try browser.resize(width: 390, height: 800)
             let small = try browser.value(
                 "return [...document.querySelectorAll('button, .button, nav a, .brand')].filter(e => e.getClientRects().length && e.getBoundingClientRect().height < 43.5).map(e => e.textContent)"
@@ -256,7 +257,7 @@ func home(
         }
     }
 
-    /// The page was six screens long, with every form in one column.
+    /// On a phone, each screen of the page has one task, and not every form in one column.
     @Test func addressPage_onAPhone_isOneTaskAScreen() throws {
         let (fixture, url) = try home()
         defer { fixture.stop() }
@@ -286,7 +287,7 @@ func home(
         #expect(try shown() == "block")
         try browser.type("news@juice.example", into: "#sender")
         try browser.click("form[action$='/block'] button")
-        // What was done is told, wherever it is.
+        // The result is shown at any position.
         #expect(try browser.shows("[role=status]", "Mail from there is refused from now on."))
         #expect(try shown() == "forwarding block")
         try browser.click(".tasks a[href='#own']")
@@ -303,13 +304,13 @@ func home(
         let browser = try Browser()
         defer { browser.quit() }
         try browser.open(url + "/me")
-        // One types at once.
+        // Typing works at once.
         try browser.press("anna@home.example" + Browser.Key.enter)
         #expect(try browser.shows("h1", "Check your inbox"))
         try browser.open(try link(try fixture.arrival(for: "anna@home.example")))
         try browser.press(Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + Browser.Key.enter)
         #expect(try browser.shows("h1", "Your addresses"))
-        // Skip the head, then inbox, team, copy, settings, button; what has the focus can be seen to have it.
+        // Skip the head, then inbox, team, copy, settings, button; the focus is visible.
         try browser.press(Browser.Key.tab)
         #expect(try browser.focusedText == "Skip to content")
         try browser.press(Browser.Key.enter + String(repeating: Browser.Key.tab, count: 5))

@@ -1,4 +1,4 @@
-// Passkeys in a real browser, with the authenticator that WebDriver plugs in.
+// Passkeys in a real browser, with WebDriver's virtual authenticator.
 
 import Foundation
 import InternetMessage
@@ -22,7 +22,7 @@ import Testing
         #expect(try browser.shows("h1", "Check your inbox"))
         try browser.type(try code(try fixture.arrival(for: "anna@home.example")), into: "#code")
         try browser.click("main button")
-        // This browser can make one: it is offered once.
+        // This browser can make a passkey, so one is offered once.
         #expect(try browser.arrives(at: url + "/me/offer"))
         try browser.open(url + "/me/security")
         try browser.type("My phone", into: "#name")
@@ -42,13 +42,13 @@ import Testing
         #expect(made.count == 1 && made.first?["isResidentCredential"] as? Bool == true)
         #expect(made.first?["rpId"] as? String == "localhost")
 
-        // Nothing is clicked: the browser offers the passkey where the address would be typed.
+        // Without a click: the browser offers the passkey in the address field.
         try browser.click(".sign-out button")
         #expect(try browser.arrives(at: url + "/me"))
         try browser.open(url + "/me/security")
         #expect(try browser.text("main").contains("last used"))
 
-        // A copy of it, made before that: its count does not rise.
+        // A copy of it, made before that: its counter does not increase.
         var copy = try #require(try browser.passkeys(authenticator).first)
         copy["signCount"] = 0
         try browser.setUserVerified(false, authenticator)
@@ -56,7 +56,7 @@ import Testing
         #expect(try browser.arrives(at: url + "/me/sign-in"))
         try browser.replacePasskeys(authenticator, with: copy)
         try browser.click("#passkey-sign-in button")
-        // Without a fingerprint the browser gives nothing.
+        // Without a fingerprint the browser does not use it.
         #expect(try browser.shows("#passkey-sign-in [data-failure]", "The browser did not use a passkey"))
         try browser.setUserVerified(true, authenticator)
         try browser.open(url + "/me/sign-in")
@@ -75,11 +75,12 @@ import Testing
         let removed = try #require(try browser.passkeys(authenticator).first)
         try browser.click(".rows form button")
         #expect(try browser.shows("[role=status]", "The passkey is removed."))
-        // The page tells the browser which passkeys there are, and it forgets the others.
+        // The page tells the browser which passkeys exist, and the browser deletes the others.
         try wait("the browser forgets the passkey", atMost: standardTimeout) { try browser.passkeys(authenticator).isEmpty }
         try browser.click(".sign-out button")
         #expect(try browser.arrives(at: url + "/me/sign-in"))
-        // One that has it still offers it, is refused, and is told that no one has it.
+        // A browser that still has it offers it, and gets a refusal and the information that it is
+        // unknown.
         try browser.replacePasskeys(authenticator, with: removed)
         try browser.open(url + "/me/sign-in")
         #expect(try browser.shows("[role=alert]", "This passkey was removed here, or belongs to another site."))

@@ -1,4 +1,4 @@
-// Servers that have neither SMTPUTF8 nor 8BITMIME: mail that came with both arrives there.
+// Servers without SMTPUTF8 and 8BITMIME: mail that came with both arrives there.
 
 import Foundation
 import PostfixHarness

@@ -1,4 +1,5 @@
-// Policies that go wrong beside the running service: mail flows, the old one decides on, and everyone is told.
+// Invalid policies next to the running service: mail still passes, the old policy decides, and
+// everyone is informed.
 
 import Accounts
 import Decisions
@@ -20,7 +21,8 @@ import Testing
         return try #require(rows.first { $0["is_default"] as? Bool == true }?["hash"] as? String)
     }
 
-    /// Asks until `policy list` says something of the host; the service looks every two seconds.
+    /// Reads `policy list` until its entry of the host is as required; the service checks every two
+    /// seconds.
     private func host(_ fixture: RelayFixture, where isTrue: ([String: Any]) -> Bool) throws -> [String: Any] {
         for _ in 0..<Int(standardTimeout * 5) {
             let hosts = try overview(fixture)["hosts"] as? [[String: Any]] ?? []
@@ -58,7 +60,7 @@ import Testing
         #expect(list.contains("refused ") && list.contains("did you mean 'account.age_hours'?"), "\(list)")
         #expect(try activeHash(fixture) == before)
         try expectMail(fixture, address)
-        // Mended, it is followed while the service runs.
+        // After the fix, it is used while the service runs.
         try replace(folder + "/policy.yaml", "account.age_hour < 72}", "account.age_hours < 48}")
         try replace(folder + "/tests.yaml", "account.age_hours: 71", "account.age_hours: 47")
         let lines = try fixture.process.lines.count
@@ -70,7 +72,7 @@ import Testing
         try expectMail(fixture, address)
     }
 
-    /// As another version of the program, or a hand in the database, might leave it.
+    /// A policy as another version of the program, or an edit of the database, might leave it.
     @Test func policy_notLoadable_keepsTheLastGoodOne() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
@@ -87,7 +89,7 @@ import Testing
         #expect(host["serving"] as? String == good && host["wanted"] as? String == bad.hash)
         #expect(try fixture.run(["policy", "list"]).contains("refuses risk-default"))
         try expectMail(fixture, address)
-        // The same after a restart, and the way back is the usual one.
+        // The same after a restart, and the usual command restores a policy.
         #expect(try fixture.end() == 0)
         try fixture.serve()
         _ = try self.host(fixture) { $0["serving"] as? String == good && $0["reason"] != nil }

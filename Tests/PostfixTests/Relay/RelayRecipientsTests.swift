@@ -1,4 +1,4 @@
-// Many recipients: each gets their own message, and no one is lost.
+// Many recipients: each gets a separate message, and none is lost.
 
 import Foundation
 import PostfixHarness
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix) struct RelayRecipientsTests {
-    /// A Postfix as a team runs it: no filter, everything for the relay goes to the relay.
+    /// A Postfix of a team: no filter, and all mail for the relay goes to the relay.
     private func teamServer(_ fixture: RelayFixture) throws -> PrivatePostfix {
         var options = PrivatePostfix.Options()
         options.hostName = "mail.juice.example"
@@ -61,7 +61,7 @@ import Testing
         #expect(recipients.count == 100 && Set(recipients).count == 100)
     }
 
-    /// Runs the sender's queue until what is waited for has come.
+    /// Runs the sender's queue until the expected result.
     @discardableResult
     private func retrying<T>(_ server: PrivatePostfix, attempts: Int = 600, _ attempt: () throws -> T) throws -> T {
         for _ in 1..<attempts {

@@ -1,4 +1,5 @@
-// What the service's other sides see of mail that passes a real Postfix: refusals told to teams, and its own mail under TLS.
+// The service's other parts for mail that passes a real Postfix: refusals reported to teams, and
+// its own mail under TLS.
 
 import Foundation
 import PostfixHarness
@@ -16,7 +17,7 @@ import Testing
         let answer = "\(try #require(refused.data))"
         #expect(answer.hasPrefix("550 5.2.1"), "\(answer)")
         let reference = try #require(answer.firstMatch(of: /\[([a-z2-7]{8})\]/)).output.1
-        // The same word is in the log, in the answer, and in what the team learns.
+        // The same word is in the log, in the answer, and in the report to the team.
         try fixture.process.waitForLine(containing: "ref=\(reference)")
         func rejections(_ team: String) throws -> String {
             let key = try #require(
@@ -56,7 +57,7 @@ import Testing
         try fixture.run(["inbox", "add", "carl", "second@home.example"] + fixture.settings)
         #expect(try fixture.arrival(for: "second@home.example").value("Auto-Submitted") == "auto-generated")
         try fixture.postfix.waitForLog(containing: "TLS connection established from")
-        // With another authority nothing is sent, and it is said why.
+        // With another authority nothing is sent, and the reason is reported.
         let other = try TestCertificate(in: folder, name: "other", commonName: "other")
         let untrusted = try ManagedProcess.run(
             fixture.program,
@@ -68,7 +69,7 @@ import Testing
 }
 
 extension RelayFixture {
-    /// Asks the HTTP API until an answer is as wanted; its body.
+    /// Sends requests to the HTTP API until an answer is as required; returns its body.
     func ask(_ path: String, key: String, until isIt: (String) -> Bool) throws -> String {
         let line = try process.waitForLine(containing: "listening for HTTP")
         let port = try #require(line.firstMatch(of: /address=[^ ]*:([0-9]+)/).flatMap { UInt16($0.output.1) })

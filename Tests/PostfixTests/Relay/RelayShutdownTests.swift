@@ -1,4 +1,4 @@
-// SIGTERM while `postern serve` rewrites a message that was made to be as slow as one can be.
+// SIGTERM while `postern serve` rewrites a message that was made as slow as possible.
 
 import Foundation
 import HostileMail
@@ -8,11 +8,12 @@ import TestSupport
 import Testing
 
 @Suite(.blocking, needsPostfix) struct RelayShutdownTests {
-    /// Seconds of processor time behind the final dot after which the message is being rewritten, and not taken in any more.
+    /// Seconds of processor time after the final dot, after which the message is in rewriting and
+    /// no longer in reception.
     private static let rewritingBegan = 0.5
 
-    /// A zip of 4,300 headers held the service for hours, and SIGTERM with it: the message was cut off, or the service was
-    /// killed.
+    /// A zip of 4,300 headers must not delay SIGTERM: the message must get its answer, and the
+    /// service must end.
     @Test func service_sigtermWhileRewriting_answersAndEnds() throws {
         let (fixture, address) = try RelayFixtures.anna()
         defer { fixture.stop() }
@@ -42,7 +43,7 @@ import Testing
             answer.with { $0 = reply }
         }
         var isRewriting = false
-        // The answer ends the waiting too.
+        // The answer also ends the waiting.
         while !isRewriting, answer.wait(seconds: 0.01, for: { $0 }) == nil {
             isRewriting = try #require(process.processorTime) - before > Self.rewritingBegan
         }
@@ -56,7 +57,7 @@ import Testing
         print(
             "SIGTERM while the dearest message of \(message.count / 1_000_000) MB was rewritten: ended after \(seconds) s with \(reply)"
         )
-        // Postern's own answer, and not the one that Postfix gives where a message was cut off.
+        // Postern's own answer, and not that of Postfix for an interrupted message.
         #expect(reply.code == 550 && reply.enhancedStatus == "5.7.7", "\(reply)")
         #expect(fixture.sink.messages.count == 1)
     }

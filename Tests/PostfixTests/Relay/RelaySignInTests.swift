@@ -1,4 +1,5 @@
-// Apps' users at the built-in sign-in page, in a real browser: the whole story, and how each page looks and reads.
+// Apps' users at the built-in sign-in page, in a real browser: the complete process, and the look
+// and text of each page.
 
 import Foundation
 import InternetMessage
@@ -10,7 +11,7 @@ import Testing
 @Suite(.blocking, needsPostfix, Browser.isThere) struct RelaySignInTests {
     @Test(.enabled(if: Axe.script != nil, "skipped: no Python with Authlib and axe-core (make test-tools)"))
     func signInDemo_automaticRun_succeeds() throws {
-        // The demonstration, which is a program of its own: `AUTO=1 make demo-sign-in`.
+        // The demonstration, which is a separate program: `AUTO=1 make demo-sign-in`.
         let demo = try ManagedProcess(
             try ManagedProcess.builtProduct("sign-in-demo"), [], environment: ["AUTO": "1", "NO_COLOR": "1"])
         #expect(try demo.waitForExit() == 0, "\(demo.output)")
@@ -33,7 +34,7 @@ import Testing
                     + "&scope=openid%20email%20name&state=1&ui_locales=\(language)\(more)")
         }
 
-        /// Asks for a code, and stays where it is typed: the code.
+        /// Requests a code, and stays on the page for it. Returns the code.
         mutating func code() throws -> String {
             try browser.type("anna@home.example", into: "#email")
             try browser.click("form[action='/me/sign-in'] button")
@@ -46,7 +47,7 @@ import Testing
         }
     }
 
-    /// Looks at the page that is open.
+    /// Checks the open page.
     private func look(_ browser: Browser, _ name: String, _ language: String) throws {
         let findings = try PageLook(browser).findings("sign-in-\(name)", language)
         #expect(findings == [], "\(findings.joined(separator: "\n"))")
@@ -65,7 +66,7 @@ import Testing
         defer { browser.quit() }
         var pages = Pages(browser, fixture, url)
         for language in ["en", "de", "ja", "ar"] {
-            // Within the second of the sign-in before, that one would answer this request.
+            // Within one second, the sign-in before would answer this request.
             if language != "en" { try browser.forgetCookies() }
             try pages.authorize(language, "&prompt=login")
             try look(browser, "door", language)
@@ -104,14 +105,14 @@ import Testing
         try browser.open(
             "\(url)/auth/authorize?client_id=com.example.juice&redirect_uri=\(back)&response_type=code&scope=openid%20email&state=1"
         )
-        // One types at once, and so for the code.
+        // Typing works at once, and also for the code.
         try browser.press("anna@home.example" + Browser.Key.enter)
         #expect(try browser.shows("h1", "Check your inbox"))
         let message = try fixture.arrival(for: "anna@home.example")
         let code = try #require(message.value("Subject")?.firstMatch(of: /[0-9]{3} [0-9]{3}/)).output
         try browser.press(code + Browser.Key.enter)
         #expect(try browser.shows("h1", "Continue to The Juice Company"))
-        // Skip the head; the choice, by an arrow; the button.
+        // Skip the head; then the choice, by an arrow; then the button.
         try browser.press(Browser.Key.tab + Browser.Key.enter + Browser.Key.tab + "\u{E015}" + Browser.Key.tab)
         #expect(try browser.focusedText == "Continue")
         #expect(try browser.value("return document.querySelector('[value=share]').checked") as? Bool == true)
@@ -119,8 +120,8 @@ import Testing
         #expect(try browser.leads(to: back + "?code=pc_"))
     }
 
-    /// An app whose callback leads on over two other origins, as many do: Chromium applies `form-action` to all that follows a
-    /// form.
+    /// An app with a callback that redirects over two other origins, as many do: Chromium applies
+    /// `form-action` to all redirects after a form.
     private static func app() throws -> (process: ManagedProcess, ports: [String]) {
         let process = try ManagedProcess(
             "/usr/bin/python3",
@@ -162,7 +163,8 @@ import Testing
         defer { browser.quit() }
         var pages = Pages(browser, fixture, url)
         for (mode, button) in [("query", "continue"), ("form_post", "continue"), ("fragment", "continue"), ("query", "cancel")] {
-            // Cookies are forgotten of the page that is open, which is the app's. A sign-in of this second would do.
+            // Cookies are deleted for the open page, which is the app's. A sign-in of this second
+            // would be accepted.
             try browser.open(url + "/me/goodbye")
             try browser.forgetCookies()
             try browser.open(
@@ -201,7 +203,8 @@ import Testing
         #expect(try browser.arrives(at: url + "/me/offer"))
         try browser.click("#passkey-add button")
         #expect(try browser.shows("[role=status]", "The passkey is added."))
-        // Nothing is typed: the browser offers the passkey where the address would be. Then by the button.
+        // Without typing: the browser offers the passkey in the address field. Then with the
+        // button.
         for (mode, isOffered) in [("query", true), ("form_post", false)] {
             try browser.open(url + "/me/goodbye")
             try browser.forgetCookies()

@@ -1,4 +1,4 @@
-// What the relay signs verifies after it has passed a real Postfix, with verifiers that others wrote.
+// The relay's signatures verify after a real Postfix, with independent verifiers.
 
 import Foundation
 import InternetMessage
@@ -22,7 +22,7 @@ import Testing
         try fixture.run(["source", "add", "juice", "app.example"])
         try fixture.run(["keys", "dkim", "generate", "--domain", "relay.example", "--algorithm", "ed25519", "--selector", "e1"])
         try fixture.run(["keys", "dkim", "activate", "e1", "--force"])
-        // Not the first change: that may be the new key that does not sign yet.
+        // Not the first change, which may be the new key that does not yet sign.
         try fixture.process.waitForLine(containing: "relay.example: 2")
         for number in 0..<Self.count {
             let message = GeneratedMail.message(number)

@@ -1,4 +1,5 @@
-// Domains and addresses that a team added: no mail from them passes before they are proved, nor once they were given up.
+// Domains and addresses that a team added: no mail from them passes before they are proved, or
+// after they were removed.
 
 import Foundation
 import MailAuth
@@ -28,7 +29,7 @@ import Testing
         let object = try JSONSerialization.jsonObject(with: Data(made.body.utf8)) as? [String: Any]
         let challenge = try #require(object?["challenge"] as? [String: String])
         #expect(try ask("/v1/sources/verify").body.contains(#""state":"pending""#))
-        // SPF proves the domain, and it is the team's own claim: it is refused all the same.
+        // SPF proves the domain, and it is the team's own claim, but it is still refused.
         #expect(try send().hasPrefix("550 5.7.1"))
         let (name, token) = (try #require(challenge["name"]), try #require(challenge["value"]))
         fixture.dns.set(name, ZoneResolver.Node(records: [.txt: [.txt(Array(token.utf8))]]))
@@ -40,7 +41,7 @@ import Testing
         #expect(try send().hasPrefix("550 5.7.1"))
     }
 
-    /// The address reads its code in real mail, and serves from when the team gives it.
+    /// The address gets its code in real mail, and is valid after the team has entered it.
     @Test func source_address_isAcceptedOnceCodeIsGiven() throws {
         let (fixture, address) = try RelayFixtures.anna(RelayFixtures.options { $0.trustsLoopback = true })
         defer { fixture.stop() }
@@ -61,7 +62,7 @@ import Testing
             #expect(answer.status == 422 && answer.body.contains("tries left: \(left)"), "\(answer.body)")
         }
         #expect(try fixture.source(key, "/verify", #"{"source":"team@shop.example","code":"\#(wrong)"}"#).status == 422)
-        // Six times wrong: the right one is too late, and another one is mailed.
+        // After six wrong codes the right one is refused, and another one is mailed.
         #expect(try fixture.source(key, "/verify", #"{"source":"team@shop.example","code":"\#(wrong)"}"#).status == 409)
         #expect(try fixture.source(key, "/verify", #"{"source":"team@shop.example","code":"\#(code)"}"#).status == 409)
         #expect(try send().hasPrefix("550 5.7.1"))
@@ -71,14 +72,15 @@ import Testing
         #expect(proved.body.contains(#""state":"active""#), "\(proved.body)")
         #expect(try send().hasPrefix("250"))
         #expect(try fixture.arrival(for: "anna@home.example").value("Subject") == "Test")
-        // It alone, and nothing else of its domain.
+        // Only this address, and no other of its domain.
         #expect(try send("other@shop.example").hasPrefix("550 5.7.1"))
         #expect(try fixture.source(key, "/remove", #"{"source":"team@shop.example"}"#).status == 204)
         #expect(try send().hasPrefix("550 5.7.1"))
         #expect(try !fixture.process.output.contains("team@shop.example"), "an address is in the log")
     }
 
-    /// What is added on one host is proved on the other; and of two that look for records one does, which the audit shows.
+    /// A source added on one host is proved on the other. Only one of two hosts looks for records,
+    /// as the audit shows.
     @Test(.enabled(if: PostgresServer.installed != nil, "PostgreSQL is not installed"))
     func source_addedOnOneHost_isProvedOnTheOther() throws {
         let server = try #require(PostgresServer.shared)
@@ -92,7 +94,7 @@ import Testing
         defer { first.stop() }
         options.joins = first
         options.settings["hostname"] = "mx2.relay.example"
-        // Whichever host looks, it finds the same.
+        // Each host finds the same records.
         options.settings["dns.servers"] = "\(first.dns.address)"
         let second = try RelayFixture(options)
         defer { second.stop() }
@@ -108,7 +110,7 @@ import Testing
         #expect(proved.body.contains(#""state":"active""#), "\(proved.body)")
         for fixture in [first, second] { #expect(try send(fixture, "team@shop.example").hasPrefix("250")) }
 
-        // A domain, which the services look for by themselves.
+        // A domain, for which the services look up records by themselves.
         let made = try second.source(key, "", #"{"source":"app.example"}"#)
         let object = try JSONSerialization.jsonObject(with: Data(made.body.utf8)) as? [String: Any]
         let challenge = try #require(object?["challenge"] as? [String: String])
@@ -138,7 +140,7 @@ extension RelayFixture {
         try HTTPClient.post(port: httpPort(), path: "/v1/sources" + path, bearer: key, body: body, timeout: 60)
     }
 
-    /// The code in the message that reached an address as the `number`th.
+    /// The code in the `number`th message to an address.
     fileprivate func mailedCode(to address: String, number: Int = 1) throws -> String {
         let mail = try arrival(for: address, number: number)
         #expect(mail.mailFrom == "<>" && mail.value("DKIM-Signature") != nil)

@@ -1,4 +1,4 @@
-// What the tests of the whole relay on a real Postfix share.
+// Shared by the tests of the whole relay on a real Postfix.
 
 import Foundation
 import PostfixHarness
@@ -6,23 +6,23 @@ import PostgresHarness
 import RelayHarness
 import Testing
 
-/// What the store of a relay under test is kept in.
+/// The database engine of a relay under test.
 enum RelayEngine: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case sqlite, postgresql
 
     var testDescription: String { rawValue }
 
-    /// PostgreSQL where it is installed.
+    /// Includes PostgreSQL if it is installed.
     static let all: [RelayEngine] = PostgresServer.installed == nil ? [.sqlite] : allCases
 
-    /// A database that nothing is in; nil for a file of the fixture's own.
+    /// An empty database; nil for a file of the fixture's own.
     func database() throws -> String? {
         guard self == .postgresql else { return nil }
         return try PostgresServer.shared?.url(schema: "r\(UUID().uuidString.prefix(8).lowercased())")
     }
 }
 
-/// The DNS of a small world in which everyone sends from loopback.
+/// The DNS of a small test world in which every host sends from loopback.
 enum RelayFixtures {
     static let team = "juice.example"
     static let home = "home.example"
@@ -37,7 +37,7 @@ enum RelayFixtures {
         return options
     }
 
-    /// A relay with team juice and user anna; and her relay address.
+    /// A relay with team juice and user anna, and her relay address.
     static func anna(_ options: RelayFixture.Options = options()) throws -> (fixture: RelayFixture, address: String) {
         let fixture = try RelayFixture(options)
         try fixture.addTeam("juice", name: "The Juice Company", source: team)
@@ -68,7 +68,7 @@ extension SinkMessage {
     }
 }
 
-/// `../shared/tools/leakcheck.py`, where it is.
+/// `../shared/tools/leakcheck.py`, if it exists.
 enum LeakOracle {
     static let path: String? = {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -78,7 +78,7 @@ enum LeakOracle {
         return FileManager.default.fileExists(atPath: path) ? path : nil
     }()
 
-    /// What it finds of an address in a message; empty where it finds nothing or is not there.
+    /// Its findings for an address in a message; empty if it finds nothing or does not exist.
     static func findings(of address: String, in message: SinkMessage) throws -> String {
         guard let path else {
             print("leakcheck.py is not there: that half of the test was skipped")
@@ -92,7 +92,7 @@ enum LeakOracle {
 }
 
 extension Browser {
-    /// For suites that need one.
+    /// For suites that need a browser.
     static let isThere: any SuiteTrait & TestTrait = .enabled(
         if: driver != nil, "skipped: no chromium-driver (make test-tools installs it)")
 }

@@ -1,4 +1,5 @@
-// An inbox whose server refuses it: Postfix's own bounces suspend forwarding, and a confirmation ends that.
+// An inbox with a server that refuses it: Postfix's own bounces suspend forwarding, and a
+// confirmation ends the suspension.
 
 import Foundation
 import PostfixHarness
@@ -19,7 +20,7 @@ import Testing
                 try fixture.send(
                     from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address, id: "\(number)@juice.example")
                 ).data?.code == 250)
-            // The report has gone back once it is here: the failure is recorded by then.
+            // When the report has arrived here, the failure is recorded.
             _ = try fixture.arrival(for: "bounce@juice.example", number: number)
         }
         let refused = try fixture.send(from: "bounce@juice.example", to: [address], RelayFixtures.message(to: address))

@@ -99,7 +99,7 @@ import Testing
 
     private static let news = "News@app.example"
 
-    /// Written by another implementation (HMAC-SHA-256 in Python).
+    /// The expected token comes from another implementation (HMAC-SHA-256 in Python).
     @Test func returnPath_storedSender_holdsItsHash() throws {
         let (anna, news) = (Fixture.anna.number, address(Self.news))
         let minted = mint.forwardReturnPath(account: anna, sender: news, nonce: 97, expiryDay: 20_416)
@@ -113,7 +113,8 @@ import Testing
         #expect(
             mint.forwardReturnPath(account: account, sender: address("Bounce+1@App.Example"), nonce: 1, expiryDay: 20_500)
                 .localPart == "asdpnjlxzaaaaaaabauaumsfsa4w6qow3neisw3f5nwzjxfr3zdrvvnwgqb")
-        // The same sender to the same account is found under the same key, whatever the message; no other is.
+        // The same sender to the same account is found under the same key, for any message; no
+        // other sender is.
         let next = mint.forwardReturnPath(account: anna, sender: news, nonce: 98, expiryDay: 20_417)
         #expect(next.storageKey == minted.storageKey && next.localPart != minted.localPart)
         let others = [
@@ -121,10 +122,11 @@ import Testing
             mint.forwardReturnPath(account: Fixture.bob.number, sender: news, nonce: 97, expiryDay: 20_416),
         ]
         for other in others {
-            // Nothing in it shows that it is the same sender.
+            // Nothing in it shows that it has the same sender.
             #expect(other.storageKey.dropFirst(9) != minted.storageKey.dropFirst(9))
         }
-        // What is stored under its name or under that of a reverse address is never the other's.
+        // An address stored under its key, or under that of a reverse address, is never the
+        // other's.
         #expect(mint.reverse(account: anna, correspondent: news).storageKey != minted.storageKey)
     }
 
@@ -174,7 +176,7 @@ import Testing
         if case .token(let token) = mint.read(text) { Issue.record("\(text) reads as \(token)") }
     }
 
-    /// Two teams paired accounts n and n + 1 of one user, and anyone counted accounts.
+    /// Two teams must not match accounts n and n + 1 of one user, and no one may count accounts.
     @Test func accountNumber_consecutive_looksRandom() throws {
         let digits = (1...2_000).map { (number: UInt64) -> String in
             let path = mint.replyReturnPath(account: AccountNumber(number)!, recipients: [], nonce: 1, expiryDay: 20_500)
@@ -183,13 +185,13 @@ import Testing
         }
         #expect(Set(digits).count == digits.count, "two accounts look alike")
         let numbers: [UInt64] = try digits.map { try #require(Base32.number($0.utf8)) }
-        // Of a random permutation about half of the steps go up, and next to none is short.
+        // In a random permutation about half of the steps go up, and nearly none is short.
         let steps = zip(numbers, numbers.dropFirst()).map { Int64($1) - Int64($0) }
         #expect((900...1_100).contains(steps.count { $0 > 0 }))
         #expect(steps.allSatisfy { abs($0) > 1_000 })
         // Every bit is set in about half of them.
         for bit in 0..<35 { #expect((880...1_120).contains(numbers.count { $0 >> UInt64(bit) & 1 == 1 }), "bit \(bit)") }
-        // Under another key they are others.
+        // Under another key they are different.
         let other = TokenMint(
             keys: TokenKeys(keys: [UInt8(ascii: "a"): Array(repeating: 8, count: 32)], active: UInt8(ascii: "a"))!)
         #expect(

@@ -1,4 +1,4 @@
-// Rebuilt reports hold none of the addresses that the public reports hold.
+// Rebuilt reports contain none of the addresses in the public reports.
 
 import Foundation
 import InternetMessage
@@ -40,9 +40,10 @@ import Testing
             for case .replaceBody(let pieces) in decision.modifications { output = pieces.reduce(into: output) { $0 += $1 } }
             for case .insertHeader(_, let field) in decision.modifications { output = field.bytes + [0x0D, 0x0A] + output }
             if case .refuse(let refusal) = decision.outcome { Issue.record("\(item.file): \(refusal.reply.text)") }
-            // Reports that are dropped have nothing to look in.
+            // Dropped reports have no output to search.
             guard case .relay = decision.outcome else { continue }
-            // Local parts that are ordinary words of any report are not a trace of the address.
+            // Local parts that are ordinary words of any report do not count as a trace of the
+            // address.
             for address in item.hidden_addresses where !["recipient", "userunknown"].contains(address.prefix { $0 != "@" }) {
                 items.append(LeakOracle.Item(id: "\(item.file) \(address)", address: address, message: output))
             }

@@ -1,4 +1,4 @@
-// The class and status of every public report, as a person would give them.
+// The class and status of every public report, as a person would state them.
 
 import Foundation
 import InternetMessage

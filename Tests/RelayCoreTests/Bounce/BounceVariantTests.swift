@@ -1,4 +1,5 @@
-// The public reports in other clothes, and reports in other languages: a report says the same whatever it is written in.
+// The public reports in other encodings, and reports in other languages: the form of a report does
+// not change its meaning.
 
 import Foundation
 import InternetMessage
@@ -35,7 +36,7 @@ import Testing
         return "\(report.reportClass.rawValue) \(report.decisive.map { $0.status.description } ?? "-")"
     }
 
-    /// The report again; nil where it has no part that can be written so.
+    /// The rewritten report; nil if it has no part that can be written so.
     private static func written(_ message: Message, _ variant: Variant) -> [UInt8]? {
         let body = Array(message.body)
         let root = MIMEPart.parse(header: message.header, body: body)
@@ -43,9 +44,10 @@ import Testing
         if variant == .lineFeeds { return output.filter { $0 != 0x0D } }
         let start = output.count - body.count
         var isChanged = false
-        // What is in a returned message stays: it is the message, not the report.
+        // The content of a returned message stays, as it is the message and not the report.
         let returned = root.flattened.filter { $0.contentType.matches("message", "rfc822") }.map(\.bodyRange)
-        // From the end, so that the ranges before stay right. A report that is one part keeps its header section.
+        // From the end, so that earlier ranges stay correct. A report with only one part keeps its
+        // header section.
         for part in root.flattened.reversed() where !part.isComposite && part.depth > 0 && part.transferEncoding.isIdentity {
             let bytes = Array(body[part.bodyRange])
             let isStatus = part.contentType.matches("message", "delivery-status")
@@ -121,7 +123,8 @@ import Testing
 
     private static let user = "anna@inbox.example"
 
-    /// Reports without fields for programs, as servers of many countries and makers word them.
+    /// Reports without fields for programs, in the wording of servers of many countries and
+    /// vendors.
     private static let dialects: [Dialect] = [
         Dialect(
             "hard 5.1.1", from: "MAILER-DAEMON@mail.example.de", "Unzustellbar: Bestellung",

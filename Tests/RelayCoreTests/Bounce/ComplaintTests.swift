@@ -25,7 +25,7 @@ import Testing
         ).localPart + "@relay.example"
     }
 
-    /// A report as providers write them, about a message with this header section.
+    /// A report in the form of providers, about a message with this header section.
     private static func report(_ fields: String = "", about header: String = "Subject: News\r\n", padding: Int = 0) -> String {
         """
         From: fbl@provider.example\r\nSubject: complaint\r\nMIME-Version: 1.0\r\n\
@@ -59,7 +59,8 @@ import Testing
         #expect(fixture.directory.complaints.isEmpty)
     }
 
-    /// Providers leave out more or less of the message, and write to the address that the operator registered.
+    /// Providers omit more or less of the message, and write to the address that the operator
+    /// registered.
     @Test(arguments: ["Original-Mail-From", "Return-Path", "From"])
     func complaint_toTheOperator_isCountedAndUnchanged(by name: String) {
         let report =
@@ -77,7 +78,8 @@ import Testing
         #expect(fixture.directory.complaints == [Fixture.anna.number])
     }
 
-    /// No one but the inbox's side knows a return path or a reverse address, so no one else can complain in a user's name.
+    /// Only the inbox's side knows a return path or a reverse address, so no one else can complain
+    /// in a user's name.
     @Test(arguments: [
         "annarelay2@relay.example", "x@elsewhere.example", "xm" + String(repeating: "a", count: 40) + "@relay.example", "<>", "",
     ])
@@ -103,7 +105,8 @@ import Testing
         #expect(answer.decision.outcome == .relay && answer.decision.reasons.map(\.code) == [.operatorMail])
     }
 
-    /// A report at a return path goes no further, so it waits; the operator's mail never does.
+    /// A report at a return path has no other recipient, so it waits. The operator's mail never
+    /// waits.
     @Test func complaint_storeAway_isDeferredOrRelayed() {
         let (path, report) = (path(), Self.report("Original-Mail-From: <\(path())>\r\n"))
         fixture.directory.goDown()
@@ -116,7 +119,8 @@ import Testing
         #expect(answer.decision.outcome == .relay && reasons(answer)[1].hasPrefix("complaint: not written down"))
     }
 
-    /// Feedback loops also report that a message is no spam, or what failed in checking it; and people write of abuse.
+    /// Feedback loops also report that a message is not spam, or a failed check of it. People also
+    /// write about abuse.
     @Test(arguments: ["not-spam", "auth-failure", "opt-out", "virus", "other"])
     func feedback_ofAnotherKind_isNotCounted(_ type: String) {
         let report = Self.report("Original-Mail-From: <\(path())>\r\n").replacing(

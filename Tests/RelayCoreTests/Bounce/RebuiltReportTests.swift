@@ -1,4 +1,5 @@
-// What a team wrote comes back as it wrote it, or not at all: no answer tells it which of its guesses of the inbox was right.
+// The team's text returns unchanged or not at all, so that no answer shows which guess of the inbox
+// was right.
 
 import InternetMessage
 import MailAuth
@@ -52,7 +53,7 @@ import Testing
         return String(decoding: out.bytes, as: UTF8.self).split(separator: "\r\n").map(String.init)
     }
 
-    /// Subject was rewritten and Message-ID dropped where the guess was right.
+    /// Subject and Message-ID are treated alike for a right and a wrong guess.
     @Test func bounceReport_rightOrWrongGuess_isAlike() throws {
         let right = try Self.original(subject: "Is it anna@inbox.example?", id: "anna@inbox.example.7@app.example")
         let wrong = try Self.original(subject: "Is it jane@inbox.example?", id: "jane@inbox.example.7@app.example")
@@ -63,7 +64,8 @@ import Testing
         #expect(!right.contains { $0.contains("spam") })
     }
 
-    /// Folded again or not, the witness confirms; what was changed, or has no witness, is left out.
+    /// The witness confirms a field even if it was folded again. A changed field, or one without a
+    /// witness, is left out.
     @Test func bounceReport_fieldNotWitnessed_isLeftOut() throws {
         let folded = try Self.original(subject: "Your order 4711", id: "4711@app.example") { header in
             HeaderSection(header.fields.map { $0.isNamed("Subject") ? HeaderField("Subject", "Your\r\n order 4711") : $0 })
@@ -82,7 +84,7 @@ import Testing
         #expect(!bare.contains { $0.contains("4711") })
     }
 
-    /// Forty letters passed, whatever they said.
+    /// A Date may contain text, so it is left out without a witness.
     @Test func bounceReport_dateNotWitnessed_isLeftOut() throws {
         let told = try Self.original(subject: "Your order 4711", id: "4711@app.example") { header in
             HeaderSection(header.fields + [HeaderField("Date", "anna at inbox example")])

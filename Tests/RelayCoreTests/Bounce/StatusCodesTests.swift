@@ -1,4 +1,4 @@
-// What a server's code and words mean together.
+// The combined meaning of a server's code and text.
 
 import TestSupport
 import Testing

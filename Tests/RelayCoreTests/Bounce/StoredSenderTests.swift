@@ -1,4 +1,5 @@
-// Reports to return paths whose sender is stored: each leads to the right sender, and counts once for its message.
+// Reports to return paths with a stored sender: each leads to the right sender, and counts once for
+// its message.
 
 import InternetMessage
 import MailAuth
@@ -39,7 +40,7 @@ import Testing
         decision.modifications.compactMap { if case .addRecipient(let path) = $0 { path } else { nil } }
     }
 
-    /// Each message of the same sender stored its address again.
+    /// Several messages of the same sender store its address only once.
     @Test func storedSender_severalMessages_isStoredOnce() throws {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let paths = try [1, 2, 1, 1, 2].map { try Self.forward(fixture, from: Self.sender($0)) }

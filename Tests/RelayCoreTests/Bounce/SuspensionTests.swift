@@ -1,4 +1,4 @@
-// An inbox that refuses too much: forwarding to it rests, and no one who is not proved learns of it.
+// An inbox that refuses too much: forwarding to it pauses, and only a proved sender learns of it.
 
 import InternetMessage
 import MailAuth
@@ -39,7 +39,7 @@ import Testing
         for nonce in 1...4 {
             #expect(!Self.report(fixture, nonce: UInt64(nonce)).decision.reasons.map(\.code).contains(.inboxNowSuspended))
         }
-        // The same failure again is none.
+        // The same failure does not count again.
         _ = Self.report(fixture, nonce: 4)
         #expect(
             fixture.play(from: "bounce@app.example", to: ["annarelay2@relay.example"], message: Self.letter).decision.outcome
@@ -75,7 +75,8 @@ import Testing
         #expect(asked(Fixture.anna) == asked(Fixture.anna.suspended))
     }
 
-    /// Not what the sender's address is told off for, no full mailbox, no filter: none of them says that the mailbox is gone.
+    /// Not counted: a refusal of the sender's address, a full mailbox, a filter. None of them says
+    /// that the mailbox does not exist.
     @Test(arguments: ["5.1.8", "5.1.7", "5.2.2", "5.7.1", "4.1.1"]) func bounceReport_otherStatus_isNotCounted(status: String) {
         let fixture = Fixture(evidence: .init())
         _ = Self.report(fixture, nonce: 1, status: status)
@@ -91,7 +92,7 @@ import Testing
             ])
     }
 
-    /// The user's own mail goes on: what is suspended is what the inbox refuses.
+    /// The user's own mail is still relayed: only mail to the inbox is suspended.
     @Test func reply_fromSuspendedInbox_isRelayed() {
         let fixture = Fixture(accounts: [Fixture.anna.suspended], evidence: AuthenticationEvidence.signed("inbox.example"))
         let reverse =

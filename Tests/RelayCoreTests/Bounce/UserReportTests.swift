@@ -1,4 +1,5 @@
-// What comes to the return path of a reply: anyone who knows it could write to the user by a made-up report.
+// Mail to the return path of a reply: anyone who knows it could write to the user with a made-up
+// report.
 
 import InternetMessage
 import MailAuth
@@ -11,7 +12,8 @@ import Testing
 @Suite(.blocking) struct UserReportTests {
     private static let billing = AddrSpec(localPart: "billing", domain: "app.example")
 
-    /// A report as the holder of a return path can make it: everything that is free text in it is the attacker's.
+    /// A report that the holder of a return path could make: the attacker controls all of its free
+    /// text.
     private static func report(
         _ recipient: String = "billing@app.example", original: String? = nil, action: String = "failed", status: String = "5.1.1",
         id: String = "<evil.id@evil.example>"
@@ -31,7 +33,7 @@ import Testing
         ).localPart + "@relay.example"
     }
 
-    /// What leaves, header and body; nil where nothing does.
+    /// The outgoing message, header and body; nil if there is none.
     private static func text(_ decision: RelayDecision) -> String? {
         guard decision.outcome == .relay else { return nil }
         var message = ModifiedMessage(header: HeaderSection(), body: [], sender: "", recipients: [])
@@ -51,7 +53,7 @@ import Testing
         }
     }
 
-    /// What a server says in words is recognized by the status that it comes to.
+    /// The server's text gives the status.
     @Test func userReport_vagueStatus_isReadFromText() throws {
         let fixture = Fixture(evidence: .init())
         let vague = Self.report(status: "5.0.0").replacingOccurrence(of: "550 EVIL call", with: "550 user unknown call")
@@ -72,7 +74,8 @@ import Testing
         #expect(try !#require(play(2, id(Fixture.bob))).contains("In-Reply-To"))
     }
 
-    /// A report made up about any address gave the user a new reverse address of the attacker's choice.
+    /// A report about any made-up address must not give the user a new reverse address of the
+    /// attacker's choice.
     @Test(arguments: ["someone@evil.example", "Billing@app.example", "support@app.example", "x@[192.0.2.1]", "EVIL text", ""])
     func userReport_unknownRecipient_isNotNamed(_ recipient: String) throws {
         let fixture = Fixture(evidence: .init())
@@ -88,7 +91,7 @@ import Testing
         #expect(fixture.directory.storedCount == 0)
     }
 
-    /// An address that forwards is reported as the one that it forwards to.
+    /// A report often names the address to which a forwarding address forwards.
     @Test func userReport_originalRecipient_isNamed() throws {
         let fixture = Fixture(evidence: .init())
         let message = Self.report("desk7@corp.example", original: "billing@app.example")
@@ -112,7 +115,8 @@ import Testing
         #expect(try #require(play(2)).contains("rfc822; \(token.localPart)@relay.example"))
     }
 
-    /// Forwarding was off or consent revoked, and reports came all the same. No one is notified which: they prove nothing.
+    /// Forwarding was off or consent revoked, and reports still arrived. No one is notified of the
+    /// reason, as reports prove nothing.
     @Test func userReport_accountTakesNoMail_isDiscarded() {
         let anna = Fixture.anna
         func changed(isForwardingOn: Bool = true, isActive: Bool = true, inbox: UserInbox?) -> RelayAccount {
@@ -152,7 +156,7 @@ import Testing
         #expect(refusal.reply.enhanced == "4.7.1")
     }
 
-    /// The return path with which a reply really leaves knows its correspondents.
+    /// The return path of a relayed reply knows its correspondents.
     @Test func returnPath_ofAReply_knowsItsRecipients() throws {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let correspondents = ["billing@app.example", "help@app.example"].compactMap { AddrSpec(envelope: $0) }

@@ -1,4 +1,5 @@
-// A message to several accounts of which one refuses: who is told when the message comes again.
+// A message to several accounts, one of which refuses: who learns of it when the message comes
+// again.
 
 import InternetMessage
 import MailAuth
@@ -14,8 +15,8 @@ import Testing
     private static let spf = AuthenticationEvidence(
         spf: [SPFFinding(result: .pass, identity: .mailFrom, domain: "app.example", reason: "")])
 
-    /// What a sender is told: for each recipient at RCPT, and at the end of data. Copies are refused where their account takes no
-    /// mail.
+    /// The replies to a sender: for each recipient at RCPT, and at the end of data. Copies are
+    /// refused if their account accepts no mail.
     private static func send(
         _ engine: RelayEngine, _ evidence: AuthenticationEvidence, from sender: String = "bounce@app.example",
         address: String = "192.0.2.1",
@@ -81,7 +82,7 @@ import Testing
         #expect(Self.send(engine, Self.spf, to: [Self.both[1].uppercased()]) == ["250", "550 5.2.1"])
     }
 
-    /// A remembered refusal bounced all later mail of the envelope sender for two hours, whoever its author was.
+    /// A recorded refusal must not refuse all later mail of the envelope sender.
     @Test func refusal_ofAnAccountThatTakesMailAgain_isNotRemembered() {
         let fixture = Fixture(accounts: [Fixture.anna, Self.bob(isOff: true)], evidence: .init())
         #expect(Self.send(fixture.engine, Self.spf) == ["250", "250", "451 4.3.0"])
@@ -89,24 +90,25 @@ import Testing
         #expect(Self.send(fixture.engine, Self.spf, to: [Self.both[1]]) == ["250", "250"])
     }
 
-    /// The state of an account was told at RCPT to whoever repeated client and sender, proved or not.
+    /// At RCPT, the state of an account must not be revealed to a client and sender without proof.
     @Test func refusal_envelopeNotProved_isNotToldAtRCPT() {
         let proved = AuthenticationEvidence.signed("app.example")
         let engine = Self.engine()
         #expect(Self.send(engine, proved) == ["250", "250", "451 4.3.0"])
-        // From here on each account has its own transaction, whatever its state.
+        // From here on each account has its own transaction, regardless of its state.
         #expect(Self.send(engine, .init()) == ["250", "452 4.5.3", "550 5.7.26"])
         #expect(Self.send(engine, .init(), to: [Self.both[1]]) == ["250", "550 5.7.26"])
         #expect(Self.send(engine, .init(), to: Self.both.reversed()) == ["250", "452 4.5.3", "550 5.7.26"])
-        // The proved author is told at the end of data, of that recipient alone.
+        // The proved author learns it at the end of data, only for that recipient.
         #expect(Self.send(engine, proved, to: [Self.both[1]]) == ["250", "550 5.2.1"])
         #expect(Self.send(engine, proved) == ["250", "452 4.5.3", "250"])
-        // Another client or sender is not concerned.
+        // Another client or sender is not affected.
         #expect(Self.send(engine, .init(), from: "other@app.example") == ["250", "250", "550 5.7.26"])
         #expect(Self.send(engine, .init(), address: "192.0.2.2") == ["250", "250", "550 5.7.26"])
     }
 
-    /// A DMARC result counts where nothing else is known; taken from a signature's message it would have proved the envelope.
+    /// A DMARC result counts only without other evidence. Copied from a signature's result, it
+    /// would prove the envelope.
     @Test func envelopeProof_signatureAlone_isNil() throws {
         let client = SMTPClientIdentity(address: "192.0.2.1", helo: "x", mailFrom: "a@app.example")
         var signed = AuthenticationEvidence.signed("app.example")
@@ -121,14 +123,15 @@ import Testing
         #expect(signed.ofEnvelope(SMTPClientIdentity(address: nil, helo: "x", mailFrom: "a@app.example")) == nil)
     }
 
-    /// A message without proof must leave no mark: it would tell what only a proof may tell, or keep others from fan-out.
+    /// A message without proof must leave no record: it would reveal what only a proof may reveal,
+    /// or prevent fan-out for others.
     @Test func refusal_unprovedMessage_isNotRemembered() {
         let engine = Self.engine()
         for _ in 0..<2 { #expect(Self.send(engine, .init()) == ["250", "250", "550 5.7.26"]) }
         #expect(Self.send(engine, Self.spf) == ["250", "250", "451 4.3.0"])
     }
 
-    /// What was wrong with one message was reported for the next one.
+    /// The fault of one message must not be reported for the next one.
     @Test func refusal_ofTheMessageItself_isNotRemembered() throws {
         let engine = Self.engine(isBobOff: false)
         let transaction = RelayTransaction(

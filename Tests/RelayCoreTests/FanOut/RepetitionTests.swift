@@ -1,4 +1,4 @@
-// A message to several users that its sender repeats, in any way: each of them gets it once.
+// A message to several users that its sender repeats, in any way: each user gets it once.
 
 import InternetMessage
 import MailAuth
@@ -9,13 +9,13 @@ import Testing
 @testable import RelayCore
 
 @Suite(.blocking) struct RepetitionTests {
-    /// What a sender gives a message, beside its author: its identifier, and its date; or neither.
+    /// The sender's own fields, besides the author: an identifier, a date, both, or neither.
     private static let given = [
         "Message-ID: <1@app.example>", "Message-ID: <1@app.example>\r\nDate: Sat, 28 Nov 2026 05:00:00 +0000", "",
     ]
     private static let names = ["annarelay2", "bobrelay22", "carlarelay", "danarelay2", "evarelay22"]
 
-    /// Two hosts with one store, a sender, and what reaches the inboxes.
+    /// Two hosts with one store, a sender, and the messages that reach the inboxes.
     private struct World {
         let hosts: [RelayEngine]
         var delivered: [String] = []
@@ -68,7 +68,8 @@ import Testing
             return (transaction, transaction.finish(queueID: "4F\(attempts)QZ"), refused)
         }
 
-        /// The message as it is this time: filters sign and judge it anew, and Postfix adds what is missing.
+        /// The message in this attempt: filters sign and mark it again, and Postfix adds missing
+        /// fields.
         private mutating func attempt() -> [UInt8] {
             attempts += 1
             var text = "X-Spam-Score: \(attempts)\r\nDKIM-Signature: v=1; t=\(attempts); b=\r\nFrom: billing@app.example\r\n"
@@ -82,7 +83,7 @@ import Testing
             decision.modifications.compactMap { if case .addRecipient(let inbox) = $0 { inbox } else { nil } }
         }
 
-        /// - Returns: the recipients for which the sender has to try again.
+        /// - Returns: the recipients for which the sender must try again.
         mutating func send(_ paths: [String], canBeKilled: Bool = true) -> [String] {
             let (first, decision, refused) = transaction(paths, canFanOut: true)
             let accepted = paths.filter { refused[$0] == nil }
@@ -117,7 +118,8 @@ import Testing
         }
     }
 
-    /// All at once, each alone, in parts, and changing from one to the other: Exchange repeats for one recipient after the other.
+    /// All recipients together, each alone, in parts, and changes between these: Exchange repeats
+    /// for one recipient after the other.
     @Test(arguments: 0..<UInt64(300))
     func repeated_inAnyParts_reachesEachUserOnce(seed: UInt64) {
         var random = SeededRandom("\(seed)".utf8)
@@ -139,7 +141,8 @@ import Testing
         #expect(world.bounced.sorted() == zip(Self.names, on).filter { !$0.1 }.map { "<\($0.0)@relay.example>" }.sorted())
     }
 
-    /// Postfix keeps such a recipient without its route, and did not find the one that was to be deleted: it stayed in the queue.
+    /// Postfix keeps such a recipient without its route, so it must be deleted in that form.
+    /// Otherwise it stays in the queue.
     @Test(arguments: ["<@a.test:", "<@a.test,@b.test:", "<@[IPv6:2001:db8::1]:"])
     func recipient_withASourceRoute_isDeletedAsPostfixKeepsIt(_ route: String) throws {
         let engine = Fixture(accounts: [Fixture.anna], evidence: .signed("app.example")).engine
@@ -156,7 +159,7 @@ import Testing
         #expect(decision.modifications.contains(.deleteRecipient("<annarelay2@relay.example>")), "\(decision.modifications)")
     }
 
-    /// A script sends the same words again and again, without a Message-ID: each is a message of its own.
+    /// A script sends the same words many times without a Message-ID: each is a separate message.
     @Test func sameWords_withoutIdentifier_arriveEachTime() {
         var world = World(on: Self.names.map { _ in true }, seed: 1, given: "")
         let paths = Self.names.map { "<\($0)@relay.example>" }
@@ -168,11 +171,11 @@ import Testing
         var world = World(on: Self.names.map { _ in true }, seed: 1)
         let paths = Self.names.map { "<\($0)@relay.example>" }
         for _ in 0..<3 { #expect(world.send(paths, canBeKilled: false) == []) }
-        // Nothing is noted of the one that is relayed in place.
+        // Nothing is recorded for the message that is relayed in place.
         #expect(world.delivered.count == 3 + paths.count - 1)
     }
 
-    /// A sender that gave up waiting repeats the message while its copies are still handed over.
+    /// A sender that timed out repeats the message while its copies are still handed over.
     @Test func sameMessage_whileItsCopiesAreHandedOver_waits() throws {
         let accounts = Self.names.enumerated().map { number, name in
             Fixture.account(UInt64(number + 1), name, team: "app.example", inboxes: ["\(name)@inbox.example"])
@@ -195,7 +198,7 @@ import Testing
         let (first, decision) = try transaction()
         let copies = decision.copies
         try first.beginHandOver(copies)
-        // Together, and each alone: the one that is relayed in place too.
+        // Together, and each alone, including the one that is relayed in place.
         #expect(isWaiting(try transaction().1))
         for name in Self.names { #expect(isWaiting(try transaction([name]).1), "\(name)") }
         for copy in copies { try first.handedOver(copy) }

@@ -1,4 +1,5 @@
-// Forwards whose From is written as programs in the world write it: taken where it has one address, else refused for what it is.
+// Forwards with From in the forms of real programs: accepted if there is one address, and otherwise
+// refused with the right reason.
 
 import Foundation
 import InternetMessage

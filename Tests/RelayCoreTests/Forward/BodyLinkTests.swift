@@ -1,4 +1,5 @@
-// What in the body of a forward leads past the relay: links and calendars. Everything else stays octet for octet.
+// Links and calendars in the body of a forward that would bypass the relay. Everything else stays
+// octet for octet.
 
 import InternetMessage
 import MailAuth
@@ -10,7 +11,7 @@ import Testing
 
 @testable import RelayCore
 
-/// A message of the team to anna, and what became of it.
+/// A message of the team to anna, and its outcome.
 struct Forwarded {
     let fixture: Fixture
     let decision: RelayDecision
@@ -60,7 +61,7 @@ struct Forwarded {
         return transaction.finish()
     }
 
-    /// The body as it leaves; nil where it was not replaced.
+    /// The outgoing body; nil if it was not replaced.
     var newBody: String? {
         for case .replaceBody(let pieces) in decision.modifications { return String(decoding: pieces.joined(), as: UTF8.self) }
         return nil
@@ -79,7 +80,7 @@ struct Forwarded {
         } ?? ""
     }
 
-    /// As it is in a link.
+    /// The address in the form of a link.
     func link(_ address: String) -> String { "mailto:" + reverse(address).replacing("=", with: "%3D") }
 }
 
@@ -100,7 +101,7 @@ struct Forwarded {
             #"<a href="mailto:?to=eva@app.example&subject=x">x</a>"#,
             #"<a href="mailto:?to={{eva@app.example}}&amp;subject=x">x</a>"#
         ),
-        // References, tabs and line breaks, as obfuscated addresses are written.
+        // References, tabs and line breaks, as in obfuscated addresses.
         (
             "<a href=\"&#109;&#97;&#x69;l&#116;&#111;&#58;&#101;va&#64;app&#46;example\">x</a>",
             #"<a href="{eva@app.example}">x</a>"#
@@ -220,7 +221,7 @@ struct Forwarded {
 
     // MARK: Signature
 
-    /// Signs with the hash of the body that it saw.
+    /// Signs with the hash of the body that it received.
     private struct HashSigner: MessageSigner {
         func begin() -> any SigningSession { Session() }
         final class Session: SigningSession {
@@ -246,7 +247,7 @@ struct Forwarded {
         #expect(signatures == ["bh=\(hash)"])
     }
 
-    // MARK: What cannot be read
+    // MARK: Unreadable bodies
 
     @Test func body_notReadableToItsEnd_isRefused() {
         var deep = ""
@@ -261,7 +262,7 @@ struct Forwarded {
         #expect(Forwarded(damaged).code == "550 5.6.0")
     }
 
-    /// A reader that goes back for each of these does not come to an end here.
+    /// A reader that backtracks for each of these takes too long.
     @Test(arguments: [
         "mailto:", "mailto:a@b ", "=\"mailto:a@b", "='mailto:", "&#109;", "m&#9;", "&", "&#", "mail\tto:", "m&#97;ilto:",
         "mailto:a@b,", "<a href=\"mailto:a@b\">", ":",

@@ -1,4 +1,5 @@
-// Invitations: what is accepted in the user's calendar comes back to the team through the relay, and never past it.
+// Invitations: the user's acceptance in a calendar returns to the team through the relay, and never
+// bypasses it.
 
 import InternetMessage
 import MailAuth
@@ -78,7 +79,7 @@ import Testing
 
     // MARK: There and back
 
-    /// The answers of real programs to an invitation, with what they copy from it.
+    /// The answers of real programs to an invitation, with the parts that they copy from it.
     private static func answers(organizer: String, attendee: String) -> [String: String] {
         [
             "Google": """
@@ -129,7 +130,7 @@ import Testing
         ]
     }
 
-    /// What the team receives for an answer that the user's calendar mails to the organizer.
+    /// The team's copy of an answer that the user's calendar mails to the organizer.
     private static func answered(_ calendar: String, to organizer: String) -> (code: String, body: String) {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let message =
@@ -142,7 +143,7 @@ import Testing
         return ("\(decision.outcome)", Self.unfold(pieces.map { String(decoding: $0.joined(), as: UTF8.self) } ?? calendar))
     }
 
-    /// Organizer and own attendee as the user's program finds them in what was forwarded.
+    /// Organizer and own attendee, as the user's program finds them in the forward.
     private static func found() throws -> (organizer: String, attendee: String) {
         let result = Forwarded("Content-Type: text/calendar; method=REQUEST\r\n\r\n" + invitation)
         let lines = unfold(result.body).split(separator: "\r\n")
@@ -156,7 +157,7 @@ import Testing
     @Test(arguments: ["Google", "Apple", "Outlook", "Thunderbird"])
     func calendarReply_ofKnownProgram_returnsThroughRelay(_ program: String) throws {
         let (organizer, attendee) = try Self.found()
-        // The program knows itself by the address of its account.
+        // The program knows its user by the address of the account.
         #expect(attendee == "anna@inbox.example")
         let calendar = try #require(Self.answers(organizer: organizer, attendee: attendee)[program])
         let (code, body) = Self.answered(calendar, to: organizer)

@@ -1,4 +1,5 @@
-// The table of fields that lead somewhere, and every way in which a field or a link of a forward is written.
+// The table of fields with addresses or links, and every way in which a field or a link of a
+// forward is written.
 
 import Foundation
 import InternetMessage
@@ -103,7 +104,7 @@ struct FieldNamesTableTests {
         "mailto&#58", "&#109&#97&#105&#108&#116&#111&#58", "MAILTO&#x3a;",
     ])
     func link_schemeWrittenInAnyWay_leadsThroughTheRelay(_ scheme: String) throws {
-        // Before, so many octets that the scheme lies on a border of what is read at once.
+        // Before it, enough octets to put the scheme across the border of two windows.
         for before in [0, 16_300, 16_384 - 500] {
             let body =
                 "<p>\(String(repeating: "<br>\r\n", count: before / 6))</p>\r\n<a href=\"\(scheme)orders@app.example\">x</a>\r\n"

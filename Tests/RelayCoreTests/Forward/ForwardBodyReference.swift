@@ -1,16 +1,17 @@
-// What the body of a forward must be, by code of its own and without haste: part for part, decoded, link for link.
+// The expected body of a forward, by separate and simple code: part for part, decoded, link for
+// link.
 
 import Foundation
 import InternetMessage
 
 @testable import RelayCore
 
-/// Compares a body as it came with the body as it left.
+/// Compares a received body with the outgoing body.
 struct ForwardBodyReference {
     let account: RelayAccount
-    /// The address that stands for a correspondent's.
+    /// Returns the reverse address of a correspondent.
     let reverse: (AddrSpec) -> AddrSpec
-    /// Links that were found and led through the relay.
+    /// Links that were found and rewritten to the relay.
     private(set) var rewritten = 0
 
     init(account: RelayAccount, reverse: @escaping (AddrSpec) -> AddrSpec) {
@@ -18,12 +19,12 @@ struct ForwardBodyReference {
         self.reverse = reverse
     }
 
-    /// What is wrong with `after`.
+    /// The faults of `after`.
     mutating func faults(_ header: HeaderSection, _ before: [UInt8], _ after: [UInt8]) -> [String] {
         let (old, new) = (Self.leaves(header, before), Self.leaves(header, after))
         guard old.count == new.count else { return ["body: \(old.count) parts became \(new.count)"] }
         var faults: [String] = []
-        // Between the parts nothing changes.
+        // Nothing changes between the parts.
         var ends = (0, 0)
         for ((one, isWhole), (other, _)) in zip(old, new) {
             if before[ends.0..<one.bodyRange.lowerBound] != after[ends.1..<other.bodyRange.lowerBound] {
@@ -36,7 +37,7 @@ struct ForwardBodyReference {
         return faults
     }
 
-    /// The parts that hold no others, in order; whether they are within something signed or encrypted.
+    /// The leaf parts in order, and whether each is within a signed or encrypted part.
     private static func leaves(_ header: HeaderSection, _ body: [UInt8]) -> [(part: MIMEPart, isWhole: Bool)] {
         func leaves(_ part: MIMEPart, _ isWhole: Bool) -> [(MIMEPart, Bool)] {
             let isWhole =
@@ -49,7 +50,7 @@ struct ForwardBodyReference {
     private mutating func faults(_ part: MIMEPart, isWhole: Bool, _ before: [UInt8], _ after: [UInt8]) -> [String] {
         let name = "\(part.contentType.type)/\(part.contentType.subtype)"
         if before == after {
-            // Nothing may be left that should have gone.
+            // No link may be left that should have been rewritten.
             guard !isWhole, let text = Self.text(part, before) else { return [] }
             let expected = expected(text, part)
             return expected == text ? [] : ["\(name): a link stayed: \(Self.difference(expected, text))"]
@@ -63,7 +64,8 @@ struct ForwardBodyReference {
         return expected == new ? [] : ["\(name): \(Self.difference(expected, new))"]
     }
 
-    /// The text of a part as programs see it, octet for octet in ISO 8859-1, or nil where a forward does not look at it.
+    /// The text of a part as programs see it, octet for octet in ISO 8859-1, or nil if a forward
+    /// does not read it.
     private static func text(_ part: MIMEPart, _ body: [UInt8]) -> String? {
         let type = part.contentType
         let file = (part.disposition?.filename ?? type.parameters["name"] ?? "").lowercased()
@@ -75,7 +77,7 @@ struct ForwardBodyReference {
             let decoded = part.transferEncoding.decode(body[...])
         else { return nil }
         let text = String(String.UnicodeScalarView(decoded.bytes.filter { $0 != 0 }.map { Unicode.Scalar($0) }))
-        // Calendars fold their lines (RFC 5545 section 3.1), again where they have become longer.
+        // Calendars fold their lines (RFC 5545 section 3.1), and fold longer lines again.
         return isCalendar ? text.replacing(/\r?\n[ \t]/.matchingSemantics(.unicodeScalar), with: "") : text
     }
 
@@ -87,14 +89,15 @@ struct ForwardBodyReference {
 
     private mutating func expected(_ text: String, _ part: MIMEPart) -> String {
         let isCalendar = Self.isCalendar(part)
-        // What is signed in the middle of a text stays; a text with such a block is not looked at more closely here.
+        // A signed block within a text stays. A text with such a block is not examined more closely
+        // here.
         if text.contains("-----BEGIN PGP") { return text }
         let link = /(?i)mailto:([^\s"'<>?&;)\]\\]+)/.matchingSemantics(.unicodeScalar)
         // The user's own program looks for the inbox among the attendees.
         let own = isCalendar ? account.inbox?.address.revealed ?? account.relayAddress : account.relayAddress
         return text.replacing(link) { match in
             guard match.output.1.contains("@") || match.output.1.contains("%40") else { return String(match.output.0) }
-            // What is not an address goes.
+            // Text that is not an address is removed.
             let mapped = match.output.1.split(separator: ",").compactMap {
                 AddrSpec(envelope: $0.removingPercentEncoding ?? String($0))
             }

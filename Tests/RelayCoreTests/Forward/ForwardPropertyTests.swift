@@ -1,4 +1,4 @@
-// What holds for every forward, over the forward vectors and every public message forced into one.
+// Properties of every forward, over the forward vectors and every public message converted to one.
 
 import Foundation
 import InternetMessage
@@ -16,8 +16,8 @@ import Testing
         "list-unsubscribe", "list-post", "list-help", "list-subscribe", "list-owner", "list-archive",
     ]
 
-    /// The message as a registered sender's. Fields that are refused for what they are written in are left out: they have tests
-    /// of their own.
+    /// The message as from a registered sender. Fields that would be refused for their form are
+    /// left out, as they have their own tests.
     private static func forced(_ bytes: [UInt8]) -> (header: HeaderSection, body: [UInt8]) {
         let message = Message.parse(Corpus.crlf(bytes))
         var seen: Set<OnceField> = []
@@ -40,9 +40,10 @@ import Testing
         }
     }
 
-    /// What is wrong with the forward of this message.
+    /// The faults of the forward of this message.
     /// - Parameters:
-    ///   - isWhole: whether URIs are as their programs wrote them, so that it can be told which addresses was in them.
+    ///   - isWhole: whether URIs are as their programs wrote them, so that the addresses in them
+    ///     are known.
     ///   - links: counts the links of the body that lead through the relay.
     private static func faults(_ header: HeaderSection, _ body: [UInt8], isWhole: Bool = true, links: inout Int) -> [String] {
         let evidence = AuthenticationEvidence.signed("app.example")
@@ -129,7 +130,7 @@ import Testing
         return faults
     }
 
-    /// All that could be an address in a field, unchanged and as a URI.
+    /// Everything in a field that could be an address, unchanged and as a URI.
     private static func known(in field: HeaderField) -> [AddrSpec] {
         let uri = HeaderField.unfold(field.rawValue).filter { $0 != 0x20 && $0 != 0x09 }.split { "?&<>,".utf8.contains($0) }
             .flatMap {
@@ -140,7 +141,8 @@ import Testing
         }
     }
 
-    /// Whether an address is neither the relay address nor a reverse address of something that was in the header.
+    /// Whether an address is neither the relay address nor a reverse address of an address in the
+    /// header.
     private static func fault(
         _ address: AddrSpec, _ known: Set<AddrSpec>, _ stored: StoredAddresses, _ fixture: Fixture
     )
@@ -154,7 +156,7 @@ import Testing
         return known.contains(correspondent) ? nil : "leads to what stood nowhere: \(correspondent.wireForm)"
     }
 
-    /// Whether an `@` is followed by anything but the relay domain.
+    /// Whether an `@` has another domain than the relay's after it.
     private static func leavesRelay(_ text: [UInt8]) -> Bool {
         text.indices.contains {
             text[$0] == UInt8(ascii: "@") && !text[($0 + 1)...].map(\.asciiLowercased).starts(with: "relay.example".utf8)
@@ -185,7 +187,7 @@ import Testing
     private static func mailtoRecipients(_ field: HeaderField) -> [String] {
         let value = String(decoding: field.unfoldedBytes.filter { $0 != 0x20 && $0 != 0x09 }, as: UTF8.self)
         let text = value.lowercased()
-        // Wherever one begins: closed by a bracket or not, and outside of any.
+        // At every start: closed by a bracket or not, and outside of brackets.
         return text.ranges(of: "mailto:").filter { range in
             range.lowerBound == text.startIndex || "<>,;".contains(text[text.index(before: range.lowerBound)])
         }.map { range in
@@ -219,7 +221,7 @@ import Testing
         return out
     }
 
-    /// Each message ends in a decision and none in a trap; how long all of them take shows in the run.
+    /// Each message ends in a decision and none in a trap. The run shows the time for all of them.
     @Test(.enabled(if: Corpus.isThere, "../shared/conformance is not there; POSTERN_CONFORMANCE names it"))
     func forward_publicMessages_keepsInvariants() {
         let entries = Corpus.entries("mail", extensions: nil)
@@ -228,8 +230,8 @@ import Testing
         for entry in entries {
             let (header, body) = Self.forced(entry.bytes)
             let faults = Self.faults(header, body, links: &links)
-            // Fields of 59,900 octets and more than 1,000 fields are refused on purpose, and so are pieces of
-            // divided messages.
+            // Fields of 59,900 octets and more than 1,000 fields are refused on purpose, and so are
+            // pieces of divided messages.
             let isBeyondLimits = header.fields.count > 1_000 || header.fields.contains { $0.bytes.count >= 59_900 }
             let isPiece = header.fields.contains {
                 $0.isNamed("Content-Type") && ContentType.parse($0.rawValue).matches("message", "partial")
@@ -268,8 +270,8 @@ import Testing
         #expect(links > 0)
     }
 
-    /// Damage done to the address and list fields of the vectors: a few octets, most of them special, put in, taken out or
-    /// doubled.
+    /// Damages the address and list fields of the vectors: inserts, removes or doubles a few
+    /// octets, most of them special.
     @Test func forward_damagedFields_keepsInvariants() throws {
         let files = try Self.vectorFiles()
         let specials = [

@@ -1,4 +1,5 @@
-// Forwarding: who is let through, what they are told, and what the user receives.
+// Forwarding: the senders that are accepted, the replies that they get, and the messages that users
+// receive.
 
 import InternetMessage
 import MailAuth
@@ -46,7 +47,7 @@ import Testing
             sources: sources ?? anna.sources, hasBlocks: hasBlocks)
     }
 
-    /// Only who is proved learns that the user has blocked them.
+    /// Only a proved sender learns that the user has blocked them.
     @Test func sender_blockedAndProved_isRefused() throws {
         let anna = Fixture.anna
         let account = RelayAccount(
@@ -141,7 +142,7 @@ import Testing
         #expect(code(play(AuthenticationEvidence(spf: [spf("evilapp.example", .pass)]), message: message)) == "550 5.7.1")
     }
 
-    // MARK: What is told to whom
+    // MARK: Replies and their recipients
 
     @Test func author_unregistered_isToldWhatToRegister() {
         let message = Self.message.replacingOccurrence(of: "@app.example", with: "@stranger.example")

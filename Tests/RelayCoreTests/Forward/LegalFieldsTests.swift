@@ -1,4 +1,5 @@
-// Header fields that leave: ASCII, lines of 998 octets, with Date and Message-ID, and ids by which threads hold.
+// Outgoing header fields: ASCII, lines of 998 octets, with Date and Message-ID, and ids that keep
+// threads together.
 
 import InternetMessage
 import MailAuth

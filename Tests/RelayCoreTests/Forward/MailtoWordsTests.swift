@@ -1,4 +1,5 @@
-// What a `mailto:` link of a forward puts into the message that it begins: no body, and a subject without addresses.
+// The text that a `mailto:` link of a forward puts into a new message: no body, and a subject
+// without addresses.
 
 import InternetMessage
 import MailTesting
@@ -41,7 +42,7 @@ import Testing
     ])
     func mapping_keepsRecipientsAndSubjectAlone(_ text: String, _ expected: String) { #expect(Self.uri(text) == expected) }
 
-    /// A word that may be a guess comes back as the user's own.
+    /// A word that may be a guess would return as the user's own.
     @Test(arguments: [
         ("leave%20now.", "mailto:R@b?body=leave%20now.&subject=x"), ("leave%20c%40d", "mailto:R@b?subject=x"),
         ("jane.k77x", "mailto:R@b?subject=x"), ("jane%20(at)%20home%20dot%20example", "mailto:R@b?subject=x"),
@@ -71,12 +72,12 @@ import Testing
     }
 
     @Test func forward_aLinkThatCannotBeRewritten_losesItsWordsAllTheSame() {
-        // No room on the line.
+        // There is not enough room on the line.
         let filler = String(repeating: "y", count: 940)
         let long = Forwarded("Content-Type: text/plain\r\n\r\n\(filler) mailto:eva@app.example?body=\(Self.guess)\r\n")
         #expect(long.body == "\(filler) mailto:eva@app.example\r\n")
         #expect(long.decision.reasons.contains { $0.code == .linksLeft })
-        // More than are rewritten.
+        // More links than are rewritten.
         let count = MailtoLinks.maximumCount + 10
         let many = Forwarded(
             "Content-Type: text/html\r\n\r\n"

@@ -1,4 +1,5 @@
-// Signed mail that is sent again with more fields: a second one of a kind, or a Reply-To that the signature does not cover.
+// Signed mail that is sent again with more fields: a second field of the same name, or a Reply-To
+// that the signature does not cover.
 
 import InternetMessage
 import MailAuth
@@ -61,7 +62,7 @@ struct RepeatedFieldTests {
         )
     }
 
-    // MARK: Reply-To beside a signature
+    // MARK: Reply-To next to a signature
 
     private func replyTo(
         _ value: String, signed fields: String, spf: SPFResult = .none, domain: String = "app.example"

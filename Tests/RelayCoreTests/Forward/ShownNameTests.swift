@@ -1,4 +1,4 @@
-// Names as a forward shows them: one short line, in which no address and no attribution can be written.
+// Names in a forward: one short line, which cannot contain an address or an attribution.
 
 import InternetMessage
 import TestSupport
@@ -25,7 +25,7 @@ import Testing
         #expect(ShownName.shown(String(repeating: "x", count: 64))?.utf8.count == 64)
         #expect(ShownName.shown(String(repeating: "x", count: 65))?.utf8.count == 64)
         #expect(ShownName.shown(String(repeating: "x", count: 63) + " y")?.utf8.count == 63)
-        // A letter goes with its mark.
+        // A letter is removed together with its mark.
         let marked = try #require(ShownName.shown(String(repeating: "x", count: 63) + "e\u{301}y"))
         #expect(marked.unicodeScalars.count == 63 && marked.unicodeScalars.last == "x")
         for length in [1_000, 100_000] {

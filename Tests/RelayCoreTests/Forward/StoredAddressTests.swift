@@ -1,4 +1,5 @@
-// Addresses that do not fit their tokens: how many a team can make the relay store, and when it is asked.
+// Addresses that do not fit their tokens: how many a team can make the relay store, and when the
+// limit is checked.
 
 import InternetMessage
 import MailAuth
@@ -15,7 +16,8 @@ import Testing
         fixture.play(from: "bounce@app.example", to: [relay], message: "From: billing@app.example\r\n\(fields)\r\nx\r\n").decision
     }
 
-    /// Addresses with a capital letter do not fit, as a reverse address has to read in any letter case.
+    /// Addresses with a capital letter do not fit, as a reverse address must be readable in any
+    /// letter case.
     private static func field(_ name: String, _ count: Int, _ mark: String = "a") -> String {
         "\(name): " + (0..<count).map { "Capital.\(mark)\($0)@app.example" }.joined(separator: ",\r\n ") + "\r\n"
     }
@@ -32,7 +34,7 @@ import Testing
         return settings
     }
 
-    /// One header section of 236 kB stored 20,000 rows.
+    /// One header section of 236 kB could otherwise store 20,000 rows.
     @Test func storedAddresses_ofOneMessage_areAtMost200() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         #expect(Self.code(Self.play(fixture, Self.field("To", 100) + Self.field("Cc", 100, "b"))) == "relay")
@@ -41,14 +43,14 @@ import Testing
         let many = (0..<4).map { Self.field("List-Post: <mailto:x>\r\nCc", 1_800, "e\($0)x") }.joined()
         #expect(Self.code(Self.play(fixture, many)) == "554 5.5.3")
         #expect(fixture.directory.storedCount == 200 && fixture.directory.reserved(.forward, Fixture.anna.number) == 1)
-        // The same address again, in whatever field, is one address.
+        // The same address in another field does not count again.
         #expect(
             Self.code(Self.play(fixture, Self.field("To", 100) + Self.field("Cc", 100) + Self.field("Reply-To", 100, "b")))
                 == "relay")
         #expect(fixture.directory.storedCount == 200)
     }
 
-    /// Addresses were stored before the limit was asked.
+    /// The limit is checked before addresses are stored.
     @Test func storedAddresses_messageOverTheLimit_areNone() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"), settings: Self.limited(messages: 1))
         #expect(Self.code(Self.play(fixture, Self.field("To", 3))) == "relay")
@@ -60,13 +62,14 @@ import Testing
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"), settings: Self.limited(addresses: 10))
         #expect(Self.code(Self.play(fixture, Self.field("To", 8))) == "relay")
         #expect(Self.code(Self.play(fixture, Self.field("To", 3, "b"))) == "452 4.7.1")
-        // All or none, and what is deferred gives its place back.
+        // All or none. A deferred message releases its place.
         #expect(fixture.directory.storedCount == 8 && fixture.directory.reserved(.forward, Fixture.anna.number) == 1)
-        // Those that are known are not new.
+        // Known addresses are not new.
         #expect(Self.code(Self.play(fixture, Self.field("To", 8) + Self.field("Cc", 2, "c"))) == "relay")
     }
 
-    /// It did not fit the milter's command to Postfix, and the sender was deferred for ever.
+    /// The field does not fit the milter's command to Postfix, so the message is refused and not
+    /// deferred repeatedly.
     @Test func forward_fieldGrowsTooLong_isRefused() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         func to(_ count: Int) -> String {
@@ -77,8 +80,8 @@ import Testing
         #expect(fixture.directory.reserved(.forward, Fixture.anna.number) == 1)
     }
 
-    /// Hidden message ids are longer than those that they hide, but of thousands a hundred are left. A relay address is longer
-    /// than the inbox for which it stands; in a Subject no address is left.
+    /// Hidden message ids are longer than the ids that they hide, but only a hundred of thousands
+    /// are kept. A relay address is longer than its inbox, but a Subject keeps no address.
     @Test func reply_fieldGrowsTooLong_isRefused() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let reverse = fixture.engine.tokens.reverse(

@@ -1,4 +1,5 @@
-// A conversation to and fro: each side finds in every message the ids that it knows, and none of the other side's secrets.
+// A conversation in both directions: each side finds in every message the ids that it knows, and no
+// secrets of the other side.
 
 import InternetMessage
 import MailAuth
@@ -9,7 +10,7 @@ import Testing
 @testable import RelayCore
 
 @Suite(.blocking) struct ThreadTests {
-    /// What one side has in its mailbox of a message.
+    /// One side's copy of a message in its mailbox.
     private struct Seen {
         let id: String
         let inReplyTo: [String]
@@ -44,7 +45,8 @@ import Testing
         return text + "\r\nText\r\n"
     }
 
-    /// As from the team's own server, from a mail service with ids of its own, and with ids too long to be hidden reversibly.
+    /// Ids of the team's own server, of a mail service with its own ids, and ids that are too long
+    /// to be hidden reversibly.
     @Test(arguments: ["app.example", "esp.example"], [10, 160])
     func thread_tenMessages_keepsItsReferences(teamsIDs: String, length: Int) throws {
         let forward = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
@@ -95,7 +97,8 @@ import Testing
         }
         let mail = Self.write(id: secret, from: "bob@inbox.example", to: reverse(Fixture.bob), answering: nil)
         let hidden = try Seen(reply.play(from: "bob@inbox.example", to: [reverse(Fixture.bob)], message: mail).decision, mail).id
-        // To anna, of the same team and of another: her provider and program see bob's id only as the team does.
+        // To anna, of the same team and of another: her provider and program see bob's id only as
+        // the team does.
         for (account, team) in [(Fixture.anna, "app.example"), (Fixture.annaElsewhere, "shop.example")] {
             let forward = Fixture(evidence: AuthenticationEvidence.signed(team))
             let text =
@@ -104,7 +107,7 @@ import Testing
                 forward.play(from: "x@\(team)", to: [account.relayAddress.wireForm], message: text).decision, text)
             #expect(seen.inReplyTo == [hidden] && seen.references == [hidden])
             #expect(!seen.text.contains("bobs-secret"))
-            // And her answer tells the team nothing of whose id it was: it comes back under an id of hers.
+            // Her answer does not show the team whose id it was: it returns under an id of hers.
             let answer = Self.write(id: "a@mail.inbox.example", from: "anna@inbox.example", to: seen.sender, answering: seen)
             let back = try Seen(reply.play(from: "anna@inbox.example", to: [seen.sender], message: answer).decision, answer)
             #expect(!back.text.contains("bobs-secret") && !back.references.contains(secret))

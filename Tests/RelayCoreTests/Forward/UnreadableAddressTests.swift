@@ -1,4 +1,5 @@
-// Addresses in forwards that cannot be read, or that lead nowhere: none of them becomes another mailbox.
+// Addresses in forwards that cannot be read, or that lead nowhere. None of them becomes another
+// mailbox.
 
 import Foundation
 import InternetMessage
@@ -19,7 +20,8 @@ struct UnreadableAddressTests {
         }
     }()
 
-    /// The message as the user gets it, and the reverse address of an address.
+    /// The message that the user gets, and a function that returns the reverse address of an
+    /// address.
     private func forward(_ fields: String, body: String = "Hello\r\n") throws -> (Message, (AddrSpec) -> String) {
         let fixture = Fixture(evidence: .signed("app.example"))
         let header = "From: b@app.example\r\nTo: annarelay2@relay.example\r\n\(fields)Subject: x\r\n"

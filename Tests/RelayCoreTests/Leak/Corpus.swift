@@ -1,4 +1,4 @@
-// The public messages that the leak tests run over, and where leakcheck.py is.
+// The public messages for the leak tests, and the path of leakcheck.py.
 
 import Foundation
 import TestSupport
@@ -13,7 +13,8 @@ enum Corpus {
     static var isThere: Bool { FileManager.default.fileExists(atPath: root.path) }
     static var hasLeakcheck: Bool { FileManager.default.fileExists(atPath: leakcheck.path) }
 
-    /// Without optimisation large files would take minutes; `swift test -c release -Xswiftc -enable-testing` takes them all.
+    /// Without optimisation large files would take minutes; `swift test -c release -Xswiftc
+    /// -enable-testing` uses all of them.
     #if DEBUG
     static let sizeLimit = 250_000
     #else
@@ -26,7 +27,8 @@ enum Corpus {
         let bytes: [UInt8]
     }
 
-    /// Every file of a folder that may be a message, by its extension (nil: whatever it is), in a stable order.
+    /// Every file of a folder that may be a message, by its extension (nil: any), in a stable
+    /// order.
     static func entries(_ folder: String, extensions: Set<String>? = ["eml", "txt", "msg", "ics", "out", ""]) -> [Entry] {
         let base = root.appendingPathComponent(folder)
         guard let files = FileManager.default.enumerator(at: base, includingPropertiesForKeys: nil) else { return [] }
@@ -45,7 +47,7 @@ enum Corpus {
         return entries.sorted { $0.name < $1.name }
     }
 
-    /// Line ends as Postfix hands them over.
+    /// The message with the line ends that Postfix passes on.
     static func crlf(_ bytes: [UInt8]) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(bytes.count + bytes.count / 32)

@@ -1,4 +1,5 @@
-// Replies written by Tools/attack.py, with an inbox planted in every form that programs and people write, and read again by it.
+// Replies written by Tools/attack.py, with an inbox planted in every form that programs and people
+// write. The tool also reads the results.
 
 import Foundation
 import InternetMessage
@@ -12,8 +13,8 @@ import Testing
     private static let tool = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("Tools/attack.py").path
 
-    /// `POSTERN_ATTACK=SEED:COUNT` attacks with other messages and more of them; `POSTERN_ATTACK_RESULTS=FILE` keeps what came
-    /// out.
+    /// `POSTERN_ATTACK=SEED:COUNT` uses other messages and another number of them.
+    /// `POSTERN_ATTACK_RESULTS=FILE` keeps the output.
     private static let (seed, count): (String, String) = {
         let parts = (ProcessInfo.processInfo.environment["POSTERN_ATTACK"] ?? "postern:1500").split(separator: ":").map(
             String.init)
@@ -57,7 +58,7 @@ import Testing
             }
             output += try JSONSerialization.data(withJSONObject: item) + Data("\n".utf8)
         }
-        // Some that would say nothing are left out.
+        // Some messages that would prove nothing are left out.
         #expect(total * 10 > (Int(Self.count) ?? 0) * 8)
         try output.write(to: results)
         if let kept = ProcessInfo.processInfo.environment["POSTERN_ATTACK_RESULTS"] {

@@ -1,4 +1,5 @@
-// Replies of honest users in which something looks like the inbox and is not, or is written so that only a part of it is there.
+// Replies of honest users with text that looks like the inbox but is not, or with only a part of
+// the inbox.
 
 import Foundation
 import InternetMessage
@@ -46,7 +47,8 @@ import Testing
     /// The encoding ends within the text, or plain text follows it.
     @Test(arguments: texts) func reply_base64WithPlainTextBehind_isNotRefused(_ text: String) {
         let encoded = Self.base64("Hello, I am \(text)")
-        // Without padding it is not known where the encoding ends: refused where a name is in it, and no incident.
+        // Without padding the end of the encoding is unknown: the reply is refused if a name is in
+        // it, without an incident.
         let half = outcome(encoded + "\r\n-- \r\nSent from my phone", encoding: "base64")
         #expect(half == "relay" || !encoded.hasSuffix("=") && half == "unrewritable-part message text: damaged base64")
         #expect(outcome("\(encoded)\r\n\r\nSent from my phone") == "relay")

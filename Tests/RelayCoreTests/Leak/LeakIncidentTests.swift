@@ -1,4 +1,5 @@
-// A hit of the leak check is an incident: the message is refused, the incident counted. The log of it is in MilterTests.
+// A hit of the leak check is an incident: the message is refused, and the incident is counted.
+// MilterTests tests its log.
 
 import InternetMessage
 import LeakSearch
@@ -10,7 +11,7 @@ import Testing
 
 @testable import RelayCore
 
-/// A rewriter that overlooks everything.
+/// A rewriter that misses everything.
 struct BlindRewriter: BodyRewriting {
     func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody {
         let content = StretchMap.Content.text(StretchMap.Form(), [StretchMap.Stretch(end: body.count, kind: .typed)])
@@ -18,7 +19,7 @@ struct BlindRewriter: BodyRewriting {
     }
 }
 
-/// A rewriter whose map leaves the end of the body out.
+/// A rewriter with a map that omits the end of the body.
 struct ForgetfulRewriter: BodyRewriting {
     let rewriter: BodyRewriter
 
@@ -73,7 +74,7 @@ struct ForgetfulRewriter: BodyRewriting {
         #expect(refusal.reason == RelayReason(.leakIncident, "message body"))
         #expect(!refusal.reply.text.contains("anna"))
         #expect(sound.directory.counted(.leakIncident) == 1)
-        // What has no name in it passes, whoever rewrote it.
+        // A message without a name passes with any rewriter.
         #expect(
             blind.play(
                 from: "anna@inbox.example", to: [reverse], message: message.replacing("anna.second@home.example", with: "us")
@@ -96,7 +97,8 @@ struct ForgetfulRewriter: BodyRewriting {
         return refusal.reason
     }
 
-    /// The user's own mail, which is not written as it says: rewritten or refused, and no fault of the relay.
+    /// The user's own mail with a wrong declaration of its encoding: rewritten or refused, without
+    /// a fault of the relay.
     @Test(arguments: [
         ("utf-16", "8bit", "Write to anna@inbox.example please"), ("utf-32", "7bit", "Write to anna@inbox.example please"),
         ("utf-8", "base64", "Not encoded: anna@inbox.example"),
@@ -111,7 +113,7 @@ struct ForgetfulRewriter: BodyRewriting {
         #expect(fixture.directory.counted(.leakIncident) == 0)
     }
 
-    /// The rewriting reads two levels of encoding; deeper ones are the sender's own.
+    /// The rewriting reads two levels of encoding. Deeper ones are the sender's own.
     @Test func overlookedAddress_inEncodedTextAlone_isNoIncident() {
         let sound = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let blind = Fixture(directory: sound.directory, engine: sound.engine.rewriting { _, _ in BlindRewriter() })

@@ -21,7 +21,7 @@ enum LeakOracle {
             if hits: print(json.dumps({'id': item['id'], 'hits': [path + ' ' + form for path, form in hits[:4]]}), flush=True)
         """
 
-    /// What leakcheck.py finds, by id.
+    /// The findings of leakcheck.py, by id.
     static func run(_ items: [Item]) throws -> [String: [String]] {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-leak-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -1,4 +1,5 @@
-// Every public message as a reply, with an inbox planted wherever mail programs write one: refused, or free of it.
+// Every public message as a reply, with an inbox planted in each place in which mail programs write
+// one: refused, or free of it.
 
 import Foundation
 import InternetMessage
@@ -20,7 +21,7 @@ import Testing
         let body: [UInt8]
     }
 
-    /// A reply made of a public message.
+    /// A reply made from a public message.
     private static func plant(_ entry: Corpus.Entry, isPlanted: Bool, engine: RelayEngine) -> Planted {
         var random = SeededRandom(entry.name.utf8)
         let isShared = random.next() % 3 == 0
@@ -204,7 +205,8 @@ import Testing
                 let before = Self.leaves(planted.header, planted.body)
                 let after = Self.leaves(message.header, message.body)
                 #expect(before.map(\.type) == after.map(\.type), "\(planted.name)")
-                // Text with more addresses than one reply may answer goes without any.
+                // All addresses are removed from text with more addresses than one reply may
+                // confirm.
                 if message.isBounded {
                     bounded += 1
                     continue
@@ -228,13 +230,13 @@ import Testing
     private struct Leaf {
         let type: String
         let text: String
-        /// What the user typed of it, in order; nil where all of it must stay.
+        /// The user's typed text in it, in order; nil if all of it must stay.
         let typed: [String]?
     }
 
     private static func lines(_ text: String) -> Int { text.utf8.count { $0 == 0x0A } }
 
-    /// Whether a text holds pieces in their order.
+    /// Whether a text contains pieces in their order.
     private static func holds(_ text: String, _ pieces: [String]) -> Bool {
         let text = Array(text.utf8)
         var from = 0
@@ -245,15 +247,15 @@ import Testing
         return true
     }
 
-    /// The decoded leaves of a message, and its structure. Report fields, headers within messages, and answers of calendars are
-    /// left out, as some of those go.
+    /// The decoded leaves of a message, and its structure. Report fields, headers within messages,
+    /// and answers of calendars are left out, as some of those are removed.
     private static func leaves(_ header: HeaderSection, _ body: [UInt8]) -> [Leaf] {
         let all = MIMEPart.parse(header: header, body: body).flattened
-        // Where the form of one part decides about another one.
+        // The form of one part may decide about another one.
         let isNeutral =
             AutomaticMail.isWrittenByProgram(header)
             || all.contains { $0.contentType.matches("multipart", "alternative") || $0.contentType.matches("message") }
-        // Signatures and keys go, and what they stood beside is mixed parts.
+        // Signatures and keys are removed, and the parts next to them become mixed parts.
         return all.filter {
             CryptographicPart($0, in: body) == nil && $0.contentType.type != "signature"
         }.map { part in
@@ -266,7 +268,7 @@ import Testing
             let bytes = decoded?.bytes ?? Array(body[part.bodyRange])
             // Pictures lose their metadata.
             let shown = PartKind.isText(part.contentType) ? bytes : PictureMetadata.stripped(bytes) ?? bytes
-            // Ids of parts are hidden whoever made them (`ContentIDs`).
+            // Ids of parts are hidden, regardless of their author (`ContentIDs`).
             func text(_ octets: some Collection<UInt8>) -> String {
                 String(decoding: octets, as: UTF8.self).replacing(/(?i)cid:[^"'>\s)]*/, with: "cid:")
             }

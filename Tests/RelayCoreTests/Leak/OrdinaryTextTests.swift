@@ -1,4 +1,4 @@
-// Text in which no address of the user stands leaves as the user wrote it.
+// Text without an address of the user leaves unchanged.
 
 import Foundation
 import InternetMessage
@@ -20,7 +20,7 @@ import Testing
             inboxes: [own], sharedName: nil, sources: Fixture.anna.sources)
     }
 
-    /// A reply of a user as it leaves; nil where it is refused.
+    /// An outgoing reply of a user; nil if it is refused.
     private static func relayed(_ header: HeaderSection, _ body: [UInt8], inbox: AddrSpec) -> [UInt8]? {
         let fields = header.fields.filter {
             !["from", "sender", "reply-to"].contains($0.name.lowercased()) && !$0.name.lowercased().hasPrefix("resent-")
@@ -43,7 +43,7 @@ import Testing
         return String(decoding: Message.parse(bytes).body, as: UTF8.self)
     }
 
-    // MARK: What stays
+    // MARK: Text that stays
 
     @Test(arguments: [
         ("market@gmx.de", "The market is open, says Market & Co."),
@@ -52,7 +52,7 @@ import Testing
         ("schwartz@gmx.de", "Mr. schwartz"), ("michael@gmx.de", "write to michael.smith@other.example or michael@other.example"),
         ("info@mueller.example", "<a href=\"https://www.mueller.example/products\">mueller.example</a> at mail.mueller.example"),
         ("info@mueller.example", "my wife is petra@mueller.example"),
-        // Distinctive, and yet a piece of something else.
+        // Distinctive, but a part of another text.
         (
             "jane.k77x@gmx.de",
             "write to jane.k77x@other.example, jane.k77x%40other.example, jane.k77x(at)other.example, a.jane.k77x@other.example"
@@ -84,7 +84,7 @@ import Testing
                 text, inbox: "info@mueller.example", more: [received, HeaderField("X-Originating-IP", "[203.0.113.9]")]) == text)
     }
 
-    // MARK: What goes all the same
+    // MARK: Text that is still removed
 
     @Test(arguments: [
         ("market@gmx.de", "market@gmx.de, the market", "annarelay2@relay.example, the market"),
@@ -111,7 +111,7 @@ import Testing
         #expect(try Self.said(text, inbox: inbox) == expected)
     }
 
-    /// Each word of each URL was compared with all of the URL before it.
+    /// A comparison of each word of a URL with all text before it would take too long.
     @Test func typedText_manyLocalPartsInAURL_isUnchanged() throws {
         let inbox = "jane.k77x@gmx.de"
         for text in [
@@ -124,7 +124,7 @@ import Testing
 
     // MARK: Ids that programs write
 
-    /// A team's guess of the user's domain in a Content-ID came back as the relay's domain where it was right.
+    /// A team's guess of the user's domain in a Content-ID is hidden like any other domain.
     @Test func contentID_inboxOrOtherDomain_isHidden() throws {
         func related(_ id: String) -> String {
             "--r\r\nContent-Type: text/html\r\n\r\n<img src=\"cid:\(id)\">\r\n--r\r\nContent-Type: image/png\r\nContent-ID: <\(id)>\r\n\r\n\u{1}\u{2}\r\n--r--\r\n"
@@ -150,7 +150,8 @@ import Testing
 
     // MARK: Local parts of every kind
 
-    /// `POSTERN_LOCAL_PARTS=all` compares every local part with every message; else each with some.
+    /// `POSTERN_LOCAL_PARTS=all` compares every local part with every message; otherwise each is
+    /// compared with some.
     private static let messagesForEach = ProcessInfo.processInfo.environment["POSTERN_LOCAL_PARTS"] == "all" ? messageCount : 12
     private static let messageCount = 200
     private static let domains = ["gmail.com", "example.com", "gmx.de", "example.org", "haus-am-see.example"]
@@ -164,7 +165,8 @@ import Testing
         return words.enumerated().map { AddrSpec(localPart: String($1), domain: domains[$0 % domains.count]) }
     }
 
-    /// Public messages that any user could send as they are, and what leaves of them where the user's address is in none of them.
+    /// Public messages that any user could send unchanged, and their outgoing form if the user's
+    /// address is in none of them.
     private static func messages() -> [(name: String, header: HeaderSection, body: [UInt8], relayed: [UInt8])] {
         let entries = (Corpus.entries("mail") + Corpus.entries("replies")).filter { $0.bytes.count < 40_000 }
         let stranger = AddrSpec(localPart: "zq7x.k3v9w5", domain: "nobody-has-this.example")
@@ -222,7 +224,7 @@ import Testing
         if Corpus.hasLeakcheck { #expect(try LeakOracle.run(items).isEmpty) }
     }
 
-    /// What leakcheck.py counts for an address is what the rewriting hides.
+    /// The rewriting hides everything that leakcheck.py counts for an address.
     @Test(.enabled(if: Corpus.hasLeakcheck, "leakcheck.py is not there; POSTERN_LEAKCHECK names it"))
     func leakcheckTool_rewrittenReply_findsNoLeak() throws {
         var items: [LeakOracle.Item] = []
@@ -240,7 +242,7 @@ import Testing
             items.append(LeakOracle.Item(id: address.localPart, address: address.wireForm, message: relayed))
         }
         #expect(items.count >= 300)
-        // A local part that reads like a domain can make more addresses than one reply may answer.
+        // A local part that reads like a domain can form more addresses than one reply may confirm.
         let leaks = try LeakOracle.run(items)
         #expect(leaks.count * 100 <= items.count, "\(leaks)")
     }

@@ -1,4 +1,5 @@
-// Tokens without their domain, glued inboxes and uuencoded data, as the leak check and the search of opaque parts see them.
+// Tokens without their domain, joined inboxes and uuencoded data, as seen by the leak check and the
+// search of opaque parts.
 
 import InternetMessage
 import LeakSearch
@@ -40,7 +41,7 @@ import Testing
                     .localPart))
     }
 
-    /// It is known by its code, so that nothing around it hides it.
+    /// Its code identifies it, so that no text around it hides it.
     @Test func leakCheck_storedReturnPath_findsIt() {
         let long = AddrSpec(localPart: String(repeating: "b", count: 64), domain: "app.example")
         func path(_ account: RelayAccount) -> String {
@@ -61,7 +62,7 @@ import Testing
     }
 
     @Test func storedToken_withinBase64_isChance() {
-        // Key id, letter and number of anna's account, as they are in her tokens.
+        // Key id, letter and number of anna's account, as in her tokens.
         #expect(!Self.leakCheckFinds("%%xx aY6TUOZGB" + String(repeating: "A", count: 60) + " text"))
     }
 
@@ -84,8 +85,8 @@ import Testing
         ]
     }()
 
-    /// Their code can no longer be checked; they are no less a token to anyone who reads them. Without its domain one is found by
-    /// the account's number alone, which only its key can read.
+    /// Their code can no longer be checked, but a reader still sees a token. Without its domain, a
+    /// token is found only by the account's number, which only its key can read.
     @Test(arguments: retired.indices)
     func token_underARetiredKey_isReplaced(number: Int) throws {
         let (name, token) = Self.retired[number]
@@ -95,7 +96,7 @@ import Testing
         }
     }
 
-    /// Two teams could find out that they have the same user.
+    /// Otherwise two teams could find out that they have the same user.
     @Test func relayAddress_ofAnotherAccount_isReplacedWhereItWasTyped() {
         let others = "bobrelay22@relay.example, \(Self.reverse(Fixture.bob))@relay.example or \(Self.reverse(Fixture.bob))"
         let text = "Is \(others), or annarelay2@relay.example, the customer you mean? See team at relay.example."
@@ -105,8 +106,8 @@ import Testing
         )
     }
 
-    /// A team that puts a token, or what it took for the inbox, into an id of its own made the reply an incident. A token it
-    /// cannot know, and a guess goes back as it came, right or wrong.
+    /// A team that puts a token, or its guess of the inbox, into an id of its own must not cause an
+    /// incident. It cannot know a token, and a guess returns unchanged, right or wrong.
     @Test func messageID_ofTheTeam_staysUnlessItHoldsAToken() throws {
         let token = Self.reverse(Fixture.anna)
         let ids = [
@@ -142,7 +143,7 @@ import Testing
     @Test(arguments: ["E-Mailanna.second@home.example", "3Danna.second@home.example", "u003canna.second@home.example"])
     func leakCheck_gluedInbox_findsIt(text: String) { #expect(Self.leakCheckFinds(text)) }
 
-    /// Whatever the lines are: no trap, and never more than the lines can stand for.
+    /// Any lines: no trap, and never more octets than the lines can encode.
     @Test func uuencode_anyLines_decodesWithinBounds() {
         var random = SeededRandom("uuencode".utf8)
         var total = 0

@@ -1,11 +1,11 @@
-// What the leak check says of text that the user typed.
+// The result of the leak check for text that the user typed.
 
 import LeakSearch
 
 @testable import RelayCore
 
 enum TypedLeak {
-    /// - Parameter pieces: the body, in memory of any division.
+    /// - Parameter pieces: the body, divided in memory in any way.
     static func verdict(
         of names: ReplyNames, field: [UInt8]? = nil, _ pieces: [ArraySlice<UInt8>] = [], isMarkup: Bool = false
     ) -> LeakCheck.Verdict {

@@ -1,4 +1,4 @@
-// Parts that cannot be rewritten, and what the leak check sees by itself.
+// Parts that cannot be rewritten, and the findings of the leak check alone.
 
 import InternetMessage
 import LeakSearch
@@ -25,7 +25,7 @@ import Testing
         #expect(refusal?.reply.enhanced == "5.7.7")
     }
 
-    /// The leak check has to see by itself what the rewriter is not given.
+    /// The leak check must find these without the rewriter.
     @Test(arguments: [
         "anna@inbox.example", "ANNA@INBOX.EXAMPLE", "anna&#64;inbox.example", "anna%40inbox.example", "anna=40inbox.example",
         "anna+40inbox.example",
@@ -39,7 +39,8 @@ import Testing
             engine: engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
             stored: StoredAddresses(directory: engine.directory, tokens: engine.tokens))
         let body = Array("Hello \(form) there".utf8)
-        // A local part alone counts once all of the typed text was read; base64 is the user's own writing.
+        // A local part alone counts after all of the typed text was read. base64 is the user's own
+        // text.
         let places = ("message body", "header field Subject")
         let (inBody, inField): (LeakCheck.Verdict, LeakCheck.Verdict) =
             switch form {

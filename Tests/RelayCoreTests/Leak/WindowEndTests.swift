@@ -1,4 +1,5 @@
-// Where a window of the leak check ends, a word does not: what follows may make it another address.
+// A word does not end at the end of a window of the leak check: the next text may make it another
+// address.
 
 import HostileMail
 import InternetMessage
@@ -21,7 +22,7 @@ import Testing
     private static let inboxes = ["anna.second@home.example", "max.k77x@gmail.com"]
     private static let allFiller: [UInt8] = (0..<270_000).map { $0 % 10 == 9 ? 0x20 : 0x61 + UInt8($0 % 7) }
 
-    /// What the leak check reads in windows, and how many octets one of them has.
+    /// The content that the leak check reads in windows, with the octets of one window.
     enum Content: Int, CaseIterable, Sendable {
         case typed = 262_144
         case file = 65_536
@@ -41,7 +42,8 @@ import Testing
         filler(end - words.utf8.count - 1) + [0x20] + Array(words.utf8) + Array(rest.utf8) + filler(3_000)
     }
 
-    /// Another's address, of which a window held the half that is the user's: `550 5.7.7 leak-incident`.
+    /// Another person's address, of which a window contained only the half that equals the user's.
+    /// It must not be `550 5.7.7 leak-incident`.
     @Test(arguments: [
         ("anna.second", "@other.example "), ("anna.second", ".smith@other.example "), ("anna.secon", "ds@other.example "),
         ("anna.second@home.example", ".org "), ("anna.second@home.example.", "org "),
@@ -77,7 +79,7 @@ import Testing
         }
     }
 
-    /// What the next window sees of it would be too little to find it again.
+    /// The next window alone contains too little of it to find it again.
     @Test(arguments: [450, 500, 550, 15_000])
     func leakCheck_longNameAtTheWindowEnd_findsIt(breaks: Int) {
         let words = "anna." + String(repeating: "=\r\n", count: breaks) + "second"
@@ -85,17 +87,18 @@ import Testing
         #expect(isFound)
     }
 
-    /// Both were said to leak, though the rewriting had left nothing of the user's: where it left another's, a window ended.
+    /// Replies with an address of another person at the end of a window. They contain nothing of
+    /// the user's.
     @Test(arguments: ["many small unknown charsets", "boundary with inbox, no part"])
     func reply_nearlyTheInbox_isNotRefused(name: String) throws {
         let message = try #require(Hostile.all(size: 2_000_000, reverse: "billing@relay.example").first { $0.name == name })
         #expect(WorkBudgetTests.rewrite(message.header, message.body).refusal == nil)
     }
 
-    /// A made-up message of such addresses, of which each window cut one.
+    /// A made-up message of such addresses; each window divides one.
     @Test func leakCheck_manyOtherAddresses_findsNothing() {
         let body = (0..<30_000).flatMap { Array("--anna.second@home.exampl\r\nanna.second@other\($0).example\r\n".utf8) }
-        // Typed, there are too many addresses: the rewriting then takes all for quoted.
+        // As typed text, it has too many addresses, and the rewriting treats all of it as quoted.
         let isFound = Self.finds(body, as: .file)
         #expect(!isFound)
     }

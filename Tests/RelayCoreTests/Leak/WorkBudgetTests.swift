@@ -1,4 +1,4 @@
-// What rewriting one reply may cost: counted, and the same whether the message is mail or a bomb.
+// The cost limit for rewriting one reply: counted, and the same for ordinary mail and for a bomb.
 
 import HostileMail
 import InternetMessage
@@ -41,10 +41,10 @@ import Testing
         }
     }
 
-    /// Names of those made to be slow that are archives of nothing but beginnings.
+    /// The names of slow archives that consist only of beginnings.
     private static func isArchive(_ name: String) -> Bool { ["zip", "pdf", "png"].contains { name.contains($0) } }
 
-    /// A zip of 4,300 headers over one block stopped all replies for hours.
+    /// A zip of 4,300 headers over one block would otherwise stop all replies for hours.
     @Test(arguments: Hostile.smallBombs.indices)
     func workBudget_ofABomb_isNotExceeded(index: Int) {
         let bomb = Hostile.smallBombs[index]
@@ -52,13 +52,14 @@ import Testing
         #expect(outcome.budget.spent <= outcome.budget.limit + WorkBudget.step, "\(bomb.name)")
         let isOver = outcome.budget.spent > outcome.budget.limit
         #expect(outcome.refusal == (isOver ? "550 5.7.7 too-much-work" : nil), "\(bomb.name)")
-        // Streams over the same octets are never affordable.
+        // Streams over the same octets always exceed the budget.
         if bomb.name.contains("zip headers") || bomb.name.contains("streams within") || bomb.name.contains("100 parts") {
             #expect(isOver, "\(bomb.name)")
         }
     }
 
-    /// The budget of a large message is so much for each octet; whatever a text says, it must be enough.
+    /// The budget of a large message has a fixed number of units for each octet. It must be enough
+    /// for any text.
     @Test func workBudget_ofAnyText_isEnough() {
         for item in Hostile.all(size: 400_000, reverse: Self.reverse) where !Self.isArchive(item.name) {
             let body = item.body
@@ -103,7 +104,8 @@ import Testing
         return Self.rewrite(message.fields, message.body).budget.spent
     }
 
-    /// Each part had its own floor: a hundred small ones were a hundred times that.
+    /// The minimum budget applies to the message and not to each part: a hundred small parts do not
+    /// multiply it.
     @Test func workBudget_ofManyParts_isShared() throws {
         let one = try Self.spent(1)
         let many = try Self.spent(10)
@@ -112,11 +114,11 @@ import Testing
         #expect(throws: Never.self) { _ = try Self.rewrite(message, limit: many) }
         let refusal = #expect(throws: Refusal.self) { _ = try Self.rewrite(message, limit: many / 2) }
         #expect(refusal?.reason.code == .tooMuchWork && refusal?.reply.enhanced == "5.7.7")
-        // Spent by the leak check alone.
+        // Only the leak check uses it.
         #expect(throws: Refusal.self) { _ = try Self.rewrite(message, limit: many - 1) }
     }
 
-    /// Each id was compared with each witness: 1.8 MB took 75 seconds.
+    /// A comparison of each id with each witness would take 75 seconds for 1.8 MB.
     @Test func references_manyIdsAndWitnesses_takeLinearWork() {
         func spent(_ size: Int) -> Int {
             let outcome = Self.rewrite([HeaderField("Content-Type", "message/rfc822")], Hostile.references(size))
@@ -127,7 +129,7 @@ import Testing
         #expect(two > one && two < 2 * one + one / 5)
     }
 
-    /// The first id of a thread and the last ones say what an answer belongs to.
+    /// The first id of a thread and the last ones identify the message that an answer belongs to.
     @Test func references_moreThanAHundredIds_areCutAfterTheFirst() throws {
         let account = Fixture.account(1, "annarelay2", team: "app.example", inboxes: [Self.inbox])
         let header = HeaderSection([])
@@ -142,22 +144,21 @@ import Testing
         #expect(stopped.outward(ids).isEmpty)
     }
 
-    /// Office files are small beside what is in them.
+    /// Office files are small compared with their content.
     @Test func workBudget_ofASpreadsheet_isEnough() {
         let sheet = Hostile.spreadsheet(octets: 2_500_000)
         let outcome = Self.rewrite(sheet.header, sheet.body)
         #expect(outcome.refusal == nil && outcome.budget.spent < outcome.budget.limit)
     }
 
-    /// Pixels are not text, and a scanned page of white unpacks to a thousand times its size.
+    /// Pixels are not text, and a scanned white page unpacks to a thousand times its size.
     @Test func workBudget_ofAScannedPDF_isEnough() {
         let page = Hostile.scannedPage(octets: 100_000_000)
         #expect(page.body.count < 2_000_000)
         #expect(Self.rewrite(page.header, page.body).refusal == nil)
     }
 
-    /// base64 that is base64 again at every level cost twice what it may, and was refused: a regression of the budget's first
-    /// day.
+    /// base64 that is base64 again at every level must not be charged twice and refused.
     @Test(arguments: 1...4)
     func workBudget_ofNestedBase64_isEnough(levels: Int) {
         let line = Array((String(repeating: "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", count: 2) + "\r\n").utf8)
@@ -172,7 +173,8 @@ import Testing
         #expect(outcome.budget.spent < 150 * body.count, "\(outcome.budget.spent / body.count) units for an octet")
     }
 
-    /// Parts below the length of a stretch were searched twice, and all together refused: 40 photographs, or a mailbox in pieces.
+    /// Parts shorter than a stretch must not be searched twice: messages with 40 photographs, or a
+    /// mailbox in pieces, would be refused.
     @Test(arguments: 1...4)
     func workBudget_ofManyNestedBase64Parts_isEnough(levels: Int) {
         let line = Array((String(repeating: "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=", count: 2) + "\r\n").utf8)

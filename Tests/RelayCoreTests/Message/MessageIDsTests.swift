@@ -1,4 +1,4 @@
-// Hidden message ids: reversible for their account alone.
+// Hidden message ids are reversible only for their account.
 
 import InternetMessage
 import MailCrypto

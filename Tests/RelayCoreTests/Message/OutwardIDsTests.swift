@@ -1,4 +1,5 @@
-// A team that may send from one address at a provider: the domain is not the team's, as users have their inboxes there.
+// A team that may send from one address at a provider: the domain is not the team's, as users have
+// their inboxes there.
 
 import InternetMessage
 import MailAuth
@@ -22,8 +23,8 @@ import Testing
         return Fixture(accounts: [account], evidence: AuthenticationEvidence.signed("inbox.example"), settings: settings)
     }
 
-    /// An id that the user's program makes of the inbox's domain went to the team as it was; one of the team's own at that domain
-    /// comes back as it was, by its witness.
+    /// An id that the user's program makes with the inbox's domain is hidden. An id of the team's
+    /// own at that domain returns unchanged, by its witness.
     @Test func messageID_ofUserAtProvider_isHidden() throws {
         let fixture = Self.fixture()
         let teams = "t1@inbox.example"

@@ -1,4 +1,4 @@
-// Candidates of addresses: in which forms one is found, where it ends, and that the work is linear.
+// Candidates of addresses: the forms that are found, their ends, and linear work.
 
 import Support
 import TestSupport
@@ -50,7 +50,7 @@ import Testing
         #expect(Self.found("jane.k77x%40home.example") == [] && Self.found("jane.k77x=40home.example") == [])
     }
 
-    /// A word of another cell is no part of a domain.
+    /// A word in another cell does not belong to a domain.
     @Test func address_besideABlock_endsThere() {
         #expect(Self.found("<td>jane.k77x@home.example</td><td>next</td>", lens: .tags) == ["jane.k77x|home.example"])
         #expect(Self.found("<b>Jane</b><br>jane.k77x@home.example", lens: .tags) == ["jane.k77x|home.example"])

@@ -26,7 +26,7 @@ enum Neutral {
         engine.tokens.reverse(account: account.number, correspondent: AddrSpec(envelope: address)!).localPart
     }
 
-    /// A text as the team gets it.
+    /// The team's form of a text.
     static func text(
         _ text: String, syntax: TextSyntax = .plain, as standing: Standing = .quoted, team: String = "app.example"
     ) -> String {

@@ -1,4 +1,5 @@
-// Quoted and programs' text as the team gets it: without addresses, links and paths of anyone, and else to the letter.
+// Quoted and programs' text in the form for the team: without addresses, links and paths of anyone,
+// and otherwise unchanged.
 
 import Foundation
 import InternetMessage
@@ -33,7 +34,7 @@ import Testing
         #expect(Neutral.text(text) == expected)
     }
 
-    /// The inbox and any other of its length: nothing tells one from the other.
+    /// The inbox and any other address of its length: nothing distinguishes them.
     @Test(arguments: [
         "G", "<G>", "mailto:G", "G, said G", "https://x.example/G", "On Friday, Jane <G> wrote:", "Jane (G)", "C:\\Users\\L\\x",
         "L", "L=D@x.example",
@@ -65,7 +66,7 @@ import Testing
                 == "{\"user\":\"[address]\",\"order\":12}")
     }
 
-    // MARK: What is the relay's own
+    // MARK: The relay's own addresses
 
     @Test func relayAddressAndReverseAddress_ofTheAccount_stand() {
         let reverse = Neutral.reverse()
@@ -169,7 +170,8 @@ import Testing
 
     @Test func desks_areTen() { #expect(Self.deskNames.count == 10) }
 
-    /// Tokens, markers and links by which a desk knows the ticket come back to the letter, in all kinds of text.
+    /// Tokens, marks and links by which a help desk recognises the ticket return unchanged, in all
+    /// kinds of text.
     @Test(arguments: deskNames) func desk_readsWhatItWrote(name: String) throws {
         let lines = try String(contentsOf: Self.desks.appending(path: name), encoding: .utf8).split(separator: "\n")
         let domain = try #require(lines.first { $0.hasPrefix("# domain: ") }?.dropFirst(10))
@@ -188,7 +190,7 @@ import Testing
 
     // MARK: Work
 
-    /// Square work on 120 kB takes minutes.
+    /// Quadratic work on 120 kB would take minutes.
     @Test(
         .timeLimit(.minutes(2)),
         arguments: [

@@ -1,4 +1,4 @@
-// How many guesses one reply can answer.
+// The number of guesses that one reply can confirm.
 
 import Testing
 
@@ -26,7 +26,7 @@ import Testing
         #expect(bounds.mode == .neutral)
     }
 
-    /// Words of a language, dates and times are no local parts.
+    /// Words of a language, dates and times are not local parts.
     @Test func words_thatArePronouncedOrDates_doNotCount() {
         var bounds = TypedBounds()
         for word in ["market", "berlin", "michael", "2025", "2025-11-20", "10.15.30"] { bounds.note(word: Array(word.utf8)) }

@@ -1,4 +1,4 @@
-// DMARC aggregate reports: read where they are proved, whatever form they come in, and never at the cost of the mail.
+// DMARC aggregate reports: read if they are proved, in any form, and without a cost for other mail.
 
 import Foundation
 import InternetMessage
@@ -86,7 +86,8 @@ import Testing
         #expect(answer.decision.outcome == .relay && Self.reasons(answer)[1].hasPrefix("dmarc-report: not written down"))
     }
 
-    /// What took seconds, or hundreds of megabytes, for a message of a few kilobytes.
+    /// Documents that would take seconds, or hundreds of megabytes, for a message of a few
+    /// kilobytes.
     @Test(arguments: ["<a>&</a>", "&<!---->", "<a/>", "<?x?>", "<![CDATA[&]]>"]) func xmlReader_tooManyMarks_returnsFalse(
         _ mark: String
     ) {

@@ -1,4 +1,4 @@
-// What help desks put into their mails comes back from every program as they wrote it.
+// The identifiers that help desks put into their mails return from every program unchanged.
 
 import Foundation
 import PairTesting
@@ -35,7 +35,8 @@ import Testing
                 contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
                     .appending(path: "Vectors/programs/help-desks.json")))) ?? []
 
-    /// The parts of a value that must come back as they are: its lines, and not what the mail fills in.
+    /// The parts of a value that must return unchanged: its lines, without the parts that the mail
+    /// fills in.
     private static func lines(_ value: String) -> [String] {
         Octets.lines(of: Octets.replace("{{subject}}", with: "Order 12", in: value))
     }
@@ -83,7 +84,7 @@ import Testing
                     answered += 1
                     let (before, after) = (ReadPart(sent).items(), ReadPart(out).items())
                     for line in Self.lines(value.value) where !line.isEmpty {
-                        // What the program itself has changed is not ours.
+                        // Changes by the program itself are not the relay's.
                         for item in before where Octets.holds(line, in: item.octets) && !Self.isHidden(item.place) {
                             guard !after.contains(where: { $0.place == item.place && Octets.holds(line, in: $0.octets) }) else {
                                 continue

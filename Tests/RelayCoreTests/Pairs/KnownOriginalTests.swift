@@ -1,4 +1,5 @@
-// Answers to public mails with a guess in every line, and public samples of replies with a guess in every line that they quote.
+// Answers to public mails with a guess in every line, and public samples of replies with a guess in
+// every quoted line.
 
 import Foundation
 import PairTesting
@@ -15,10 +16,10 @@ import Testing
         return substitutions
     }()
 
-    /// The guess behind the first word of the line.
+    /// The guess after the first word of the line.
     private static func planted(_ line: [UInt8], _ side: Side) -> [UInt8] {
         guard let first = line.firstIndex(where: { $0 > 0x20 }) else { return line }
-        // No mark of a quotation is a word.
+        // The mark of a quotation does not count as a word.
         var start = first
         while start < line.count, [0x20, 0x3E, 0x7C].contains(line[start]) { start += 1 }
         let end = line[start...].firstIndex(of: 0x20) ?? line.count
@@ -49,10 +50,10 @@ import Testing
                 + "Content-Transfer-Encoding: base64\r\n\r\n").utf8) + Octets.base64Lines(text) + [13, 10]
     }
 
-    /// Its text as UTF-8; what is none is replaced.
+    /// The text as UTF-8; invalid octets are replaced.
     private static func valid(_ octets: [UInt8]) -> [UInt8] { Array(String(decoding: octets, as: UTF8.self).utf8) }
 
-    /// What differs in the answer by a form to a mail with a guess in every line.
+    /// The difference between the answers of a form to a mail with a guess in every line.
     private static func difference(
         _ text: [UInt8], isMarkup: Bool, form: Int, seed: UInt64
     ) -> (found: Difference?, isAnswered: Bool) {
@@ -73,7 +74,8 @@ import Testing
         )
     }
 
-    /// Answers that differ, of all. They may only get fewer: the goal is 1 % of plain replies, and no reply with markup.
+    /// The number of answers that differ. It may only decrease: the goal is 1 % of plain replies,
+    /// and no reply with markup.
     private static let (knownPlain, knownMarkup, knownSamples) = (3, 0, 0)
 
     @Test(arguments: [false, true]) func publicMail_guessInEveryLine_bringsTheSameBack(isMarkup: Bool) {
@@ -102,7 +104,7 @@ import Testing
         #expect(count > 100 && answered * 100 >= count * 95)
     }
 
-    /// The lines from which a sample is quoted, as a person reads it, are in Vectors/quotations.txt.
+    /// Vectors/quotations.txt has the first quoted line of each sample, as a person reads it.
     @Test func publicReplies_guessInEveryQuotedLine_bringTheSameBack() throws {
         let list = try String(
             contentsOf: URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -115,11 +117,11 @@ import Testing
                 let data = try? Data(contentsOf: Folders.conformance.appending(path: "replies/\(fields[0])"))
             else { continue }
             let lines = Octets.lines(Self.valid([UInt8](data)))
-            // Where some lines have marks, those without are the user's.
+            // If some lines have marks, those without are the user's.
             let hasMarks = lines.contains { $0.first == UInt8(ascii: ">") }
             func see(_ side: Side) -> Seen {
                 let planted = lines.enumerated().map { index, line in
-                    // The end of the attribution is the program's.
+                    // The program wrote the end of the attribution.
                     let isAttribution = index < first + 3 && Octets.trim(line).last == UInt8(ascii: ":")
                     let isQuoted = index + 1 > first && (!hasMarks || line.first == UInt8(ascii: ">"))
                     return isQuoted && !isAttribution ? Self.planted(line, side) : line

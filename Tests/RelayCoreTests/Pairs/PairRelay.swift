@@ -1,4 +1,4 @@
-// The relay as both sides of a pair meet it: an installation for each, with everything recorded.
+// The relay as both sides of a pair see it: an installation for each, with everything recorded.
 
 import InternetMessage
 import LeakSearch
@@ -21,8 +21,9 @@ struct PairRelay: Sendable {
     /// Units of work of the bodies that were rewritten. One transaction runs on one thread.
     private final class Work: @unchecked Sendable { var all: [Int] = [] }
 
-    /// Notes what the rewriting of a body took. The check behind it is charged by form alone (`LeakCheckTests`), and what
-    /// decodes to letters by chance is another text in both mails of a pair.
+    /// Records the work of rewriting a body. The check after it is charged by form alone
+    /// (`LeakCheckTests`), and octets that decode to letters by chance differ between both mails of
+    /// a pair.
     private struct Counting: BodyRewriting {
         let rewriter: any BodyRewriting
         let budget: WorkBudget
@@ -34,10 +35,10 @@ struct PairRelay: Sendable {
         }
     }
 
-    /// A message as it arrives, with its envelope.
+    /// A message on arrival, with its envelope.
     typealias Answer = (octets: [UInt8], sender: String, recipients: [String])
 
-    /// A mail as it left the relay.
+    /// A mail on leaving the relay.
     private struct Outcome {
         var code: String
         var reasons: [String]
@@ -62,7 +63,7 @@ struct PairRelay: Sendable {
     /// - Parameters:
     ///   - mail: the team's.
     ///   - team: its domain.
-    ///   - answer: makes the answer to it, as it arrived.
+    ///   - answer: makes the answer to the received mail.
     func see(
         _ mail: [UInt8], from sender: String, team: String = "juice.example", shown: String? = nil, isSanitized: Bool = false,
         answer: (Arrived) -> Answer
@@ -88,7 +89,7 @@ struct PairRelay: Sendable {
         seen.records = records.take()
         (seen.replyCode, seen.reasons, seen.work) = (reply.code, reply.reasons, reply.work)
         guard let out = reply.message else { return seen }
-        // A return path is another one for each message.
+        // The return path of each message is different.
         seen.envelope = ["from \(out.sender.utf8.count) octets"] + out.recipients
         seen.octets = out.bytes
         return seen
@@ -132,13 +133,13 @@ struct PairRelay: Sendable {
         return outcome
     }
 
-    /// Where the answers to both guesses differ, and what the right one brought.
+    /// The differences between the answers to both guesses, and the result of the right one.
     func differences(_ pair: PairSpec) -> (found: [Difference], right: Seen) {
         let right = see(pair, .right)
         return (Seen.differences(right, see(pair, .wrong), pair.substitutions), right)
     }
 
-    /// The smallest pair found that differs in the same kind, and its difference.
+    /// The smallest pair with the same kind of difference, and that difference.
     func smallest(_ pair: PairSpec, _ difference: Difference) -> (pair: PairSpec, difference: Difference) {
         var (smallest, found) = (pair, difference)
         var isSmaller = true

@@ -1,10 +1,11 @@
-// The ways in which a team learned which of its guesses was right, one by one: each a handful of pairs.
+// The ways in which a team could learn which of its guesses is right, one by one: a few pairs for
+// each.
 
 import PairTesting
 import Testing
 
 @Suite(.blocking) struct PairRowsTests {
-    /// What the team writes, and how it is answered.
+    /// The text of the team, and the form of the answer.
     struct Row: Sendable, CustomTestStringConvertible {
         let name: String
         var places: [Place]
@@ -18,9 +19,9 @@ import Testing
         var others = 0
         /// Other guesses of the team's, in the same mail.
         var crowd = 0
-        /// Whether it is the team's own mail that tells.
+        /// Whether the team's own mail reveals the guess.
         var isOfForward = false
-        /// How many of its pairs differ. They may only get fewer; 0 is the goal.
+        /// The number of its pairs that differ. It may only decrease; 0 is the goal.
         var known = 0
 
         var testDescription: String { name }
@@ -88,7 +89,7 @@ import Testing
                     for guess in 0..<3 {
                         let plant = Plant(place, guess: guess, spelling: spelling, variant: UInt64(count % 9))
                         guard plant.isTelling, known.isCalendar == (row.shape == .invitation) else { continue }
-                        // Files that come back are a known limit.
+                        // Returned files are a known limit.
                         if known.sendsText || known.sendsFiles && [.signed, .outlook, .file].contains(row.shape) { continue }
                         var pair = PairSpec(
                             seed: UInt64(count), form: form, shape: row.shape, plants: [plant],

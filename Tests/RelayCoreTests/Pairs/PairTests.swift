@@ -1,5 +1,5 @@
-// Pairs of mails with a right and a wrong guess of the user's inbox, and what comes back of both: it must be the same, but for
-// the guess, whatever a mail program, a calendar or a provider does with the mail.
+// Pairs of mails with a right and a wrong guess of the user's inbox. The answers must be the same
+// except for the guess, for every mail program, calendar and provider.
 
 import Foundation
 import MailTesting
@@ -14,13 +14,13 @@ import Testing
             URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
                 .appending(path: "Vectors/programs"))) ?? []
 
-    /// Pairs of the run of `make test` whose forwards differ, and whose answers do, by family. They may only get fewer; 0 is the
-    /// goal, but for files and unknown forms.
+    /// For `make test`: the number of pairs with different forwards, and with different answers, by
+    /// family. The numbers may only decrease. 0 is the goal, except for files and unknown forms.
     private static let knownForwards = 0
     private static let knownAnswers: [Family: Int] = [.sourced: 2, .madeUp: 28, .file: 22, .unknown: 10]
 
-    /// How a difference is counted. An unknown form answers a few guesses, and a file that comes back is refused or not: both are
-    /// known limits.
+    /// The family of a difference. An unknown form confirms a few guesses, and a returned file is
+    /// refused or not: both are known limits.
     private static func family(_ pair: PairSpec, _ difference: Difference, _ right: Seen) -> Family {
         let form = forms[pair.form]
         let place = Array(difference.place.utf8)
@@ -39,7 +39,8 @@ import Testing
         return seen.replyCode.isEmpty ? "not forwarded: \(seen.forwardCode)" : "not answered: \(seen.replyCode)"
     }
 
-    /// `POSTERN_PAIRS=SEED:COUNT` makes other pairs, and more of them. A pair that differs prints a seed: SEED:1 makes it again.
+    /// `POSTERN_PAIRS=SEED:COUNT` makes other pairs, and another number of them. A pair that
+    /// differs prints a seed: SEED:1 makes it again.
     @Test func guess_rightOrWrong_bringsTheSameBack() async throws {
         #expect(Self.forms.count > 1_000)
         let relay = PairRelay(forms: Self.forms)
@@ -52,7 +53,8 @@ import Testing
                     while let number = tally.next(below: count) {
                         let pair = PairSpec(seed: first &+ UInt64(number), forms: Self.forms)
                         let (differences, right) = relay.differences(pair)
-                        // One of an answer is enough: what is seen, before what is counted.
+                        // One difference of an answer is enough: a visible one first, then a
+                        // counted one.
                         let (forward, answer) = (differences.first(where: \.isOfForward), differences.first { !$0.isOfForward })
                         let family = answer.map { Self.family(pair, $0, right) }
                         tally.count(isOfForward: forward != nil, family, Self.outcome(of: right))
@@ -60,7 +62,7 @@ import Testing
                         let kind = "\(answer.kind) \(Self.forms[pair.form].id), \(answer.place)"
                         guard tally.isNew(family, kind) else { continue }
                         let (small, other) = relay.smallest(pair, answer)
-                        // One pair by hand: all of it.
+                        // For a single pair, print all of it.
                         if count == 1 {
                             for octets in [right.sent, right.octets ?? [], relay.see(pair, .wrong).octets ?? []] {
                                 print("\(String(decoding: octets, as: UTF8.self))\n----")
@@ -91,10 +93,10 @@ import Testing
     }
 }
 
-/// Why a difference counts, the gravest first.
+/// The reason why a difference counts, the most serious first.
 enum Family: Int, CaseIterable, Sendable { case sourced, madeUp, file, unknown }
 
-/// What the pairs of a run brought, over all threads.
+/// The results of the pairs of a run, over all threads.
 private final class Tally: Sendable {
     struct Found {
         var count = 0
@@ -121,7 +123,7 @@ private final class Tally: Sendable {
         }
     }
 
-    /// - Parameter family: of the gravest difference of the answers; nil where they are the same.
+    /// - Parameter family: of the most serious difference of the answers; nil if they are the same.
     func count(isOfForward: Bool, _ family: Family?, _ outcome: String) {
         state.withLock { state in
             state.outcomes[outcome, default: 0] += 1

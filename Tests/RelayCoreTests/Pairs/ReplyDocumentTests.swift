@@ -1,4 +1,5 @@
-// The replies that docs/MAIL-REPLIES.md shows are those that the relay makes. POSTERN_TEST_RECORD=1 writes them again.
+// The replies in docs/MAIL-REPLIES.md equal those that the relay makes. POSTERN_TEST_RECORD=1
+// writes them again.
 
 import Foundation
 import PairTesting
@@ -6,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct ReplyDocumentTests {
-    /// Programs by the id of their form, and what a reader calls them.
+    /// Programs by the id of their form, with their common name.
     private static let programs = [
         ("gmail-web-reply", "Gmail in a browser"), ("outlook-2016-reply", "Outlook 2016"), ("owa-reply", "Outlook on the web"),
         ("outlook-ios-reply", "Outlook on iOS"),
@@ -52,7 +53,7 @@ import Testing
         let (sent, arrived) = (ReadPart(seen.sent), ReadPart(try #require(seen.octets)))
         func fence(_ part: ReadPart) -> String {
             let text = words(part) ?? ""
-            // Whatever a line ends with is not shown, and editors take it away.
+            // White space at line ends is not shown, and editors remove it.
             let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
                 String(decoding: line.utf8.reversed().drop { $0 == 0x20 || $0 == 0x09 }.reversed(), as: UTF8.self)
             }

@@ -1,4 +1,4 @@
-// What of a reply is quoted, told by its form.
+// The quoted parts of a reply, recognised by form.
 
 import Foundation
 import InternetMessage
@@ -9,7 +9,7 @@ import Testing
 @testable import RelayCore
 
 @Suite(.blocking) struct QuotationTests {
-    /// The standing of each line that is not empty, as one letter: t, q, a, p.
+    /// The standing of each non-empty line, as one letter: t, q, a, p.
     private static func lines(_ text: String, syntax: TextSyntax = .plain) -> String {
         let octets = Array(text.utf8)
         let stretches = Quotation.stretches(of: octets, syntax: syntax)
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    /// What stands where a word is.
+    /// The standing of the stretch that contains a word.
     private static func standing(_ word: String, in text: String, syntax: TextSyntax = .markup) -> Standing? {
         let octets = Array(text.utf8)
         let word = Array(word.utf8)
@@ -60,7 +60,7 @@ import Testing
         (
             "Hi\n> This is a line of more than seventy octets, which a program has broken, and\nthe rest of it\n\nBye", "tqqt"
         ),
-        // What the user typed.
+        // Text that the user typed.
         ("[Message clipped]\nBye", "tt"), ("Name: Anna\nPhone: 12\nMail: a@b.example\n\nBye", "tttt"),
         ("Meeting at 10:15:\nsee you", "tt"),
         ("-----BEGIN PGP SIGNED MESSAGE-----\nHash: x\n\nHello\n-----END PGP SIGNATURE-----", "tttt"),
@@ -76,7 +76,7 @@ import Testing
         #expect(Self.lines("Hi\n\(long)\nrest\n> more\n\nBye") == "tqqqt")
         #expect(Self.lines("Hi\n\(long)\nrest one\nrest two\n> more\n\nBye") == "tqqqqt")
         #expect(Self.lines("Hi\n> short\nmy answer\n> more") == "tqtq")
-        // Apple Mail, of a link with words.
+        // Apple Mail writes this for a link with words.
         #expect(Self.lines("Hi\n> see it here\n<https://a.example/x?y=1>.\n> more") == "tqqq")
         #expect(Self.lines("Hi\n> see it here\n\n<https://a.example/>\n\n> more") == "tqtq")
         #expect(Self.lines("Hi\n\(long)\n\nmy answer\n\n> more") == "tqtq")
@@ -130,7 +130,7 @@ import Testing
 
     // MARK: Public replies
 
-    /// The first quoted line of each public sample, as a person reads it; 0 where nothing is quoted.
+    /// The first quoted line of each public sample, as a person reads it; 0 if nothing is quoted.
     private static let expected = Folders.package.appending(path: "Tests/RelayCoreTests/Vectors/quotations.txt")
 
     @Test(.enabled(if: Folders.hasConformance, Folders.skipped)) func publicReplies_areToldApartAsAPersonReadsThem() throws {
@@ -157,7 +157,7 @@ import Testing
 
     // MARK: Work
 
-    /// Square work on 150 kB takes minutes.
+    /// Quadratic work on 150 kB would take minutes.
     @Test(
         .timeLimit(.minutes(2)),
         arguments: [

@@ -1,4 +1,4 @@
-// Incoming and expected messages, byte for byte. Each incoming file says why it exists.
+// Incoming and expected messages, byte for byte. Each incoming file states why it exists.
 
 import Foundation
 import InternetMessage
@@ -34,10 +34,13 @@ import Testing
         print("vectors \(folder): \(files.count)")
     }
 
-    /// `# why: …`, `# from: …`, `# to: …`, `# proved: …` (the domain of a valid signature), `# spf: …` (a domain that passes),
-    /// then `---`, then the message. `{{reverse:a@b}}`, `{{return:a@b}}`, `{{silent}}` and `{{reply:a@b}}` stand for tokens of
-    /// anna's account, `{{original:id|subject}}` for what a forward's report is known by, `{{hidden:id@domain}}`,
-    /// `{{bobs-hidden:id@domain}}` and `{{witness:id@domain}}` for message ids, `{{xN}}` for N letters.
+    /// `# why: …`, `# from: …`, `# to: …`, `# proved: …` (the domain of a valid signature), `# spf:
+    /// …` (a domain that passes), then `---`, then the message.
+    ///
+    /// Placeholders: `{{reverse:a@b}}`, `{{return:a@b}}`, `{{silent}}` and `{{reply:a@b}}` for
+    /// tokens of anna's account. `{{original:id|subject}}` for the data that identifies a forward
+    /// in its report. `{{hidden:id@domain}}`, `{{bobs-hidden:id@domain}}` and
+    /// `{{witness:id@domain}}` for message ids. `{{xN}}` for N letters.
     struct Vector {
         var why = ""
         private var from = "anna@inbox.example"
@@ -129,7 +132,7 @@ import Testing
             return engine.witness.field(for: header, account: Fixture.anna.number).unfoldedValue
         }
 
-        /// The answer, the envelope and the message as they leave.
+        /// The answer, the outgoing envelope and the outgoing message.
         func run() -> [UInt8] {
             var evidence = proved.isEmpty ? .init() : AuthenticationEvidence.signed(proved)
             evidence.spf = spf.map { SPFFinding(result: .pass, identity: .mailFrom, domain: $0, reason: "") }

@@ -1,4 +1,4 @@
-// The budget of replies: what is held, what is rewritten beside, and who waits.
+// The budget of replies: the bodies in memory, those in rewriting, and those that wait.
 
 import Concurrency
 import Foundation
@@ -28,11 +28,11 @@ struct ReplyMemoryTests {
         MilterTurn(interval: .seconds(1), whileWaiting: whileWaiting)
     }
 
-    /// Octets of which no block is like its neighbour.
+    /// Octets in which no block equals its neighbour.
     private static func content(_ octets: Int) -> [UInt8] {
         var content: [UInt8] = []
         content.reserveCapacity(octets + 1_000)
-        // 997 is a prime: no stretch of it meets a block in the same way twice.
+        // 997 is a prime, so no stretch meets a block in the same way twice.
         while content.count < octets { content += stretch }
         return Array(content.prefix(octets))
     }
@@ -51,7 +51,7 @@ struct ReplyMemoryTests {
         let held = try body(octets, in: ReplyMemory(limit: 1 << 28))
         #expect(held.count == octets)
         #expect(held.bytes == Self.content(octets))
-        // Asked for again, as for copies.
+        // Requested again, as for copies.
         #expect(held.bytes == Self.content(octets))
     }
 
@@ -76,7 +76,8 @@ struct ReplyMemoryTests {
     @Test func replyMemory_largeBodyHeld_keepsRoomToRewrite() throws {
         let memory = ReplyMemory(limit: 24_000_000)
         let large = try body(3_000_000, in: memory)
-        // 24 MB less a sixth for the small ones, 9 MB and the tables, less what is held already.
+        // 24 MB minus a sixth for the small ones, 9 MB and the tables, and minus the bodies already
+        // in memory.
         var others: [HeldBody] = []
         var refused: String?
         while refused == nil {
@@ -84,7 +85,8 @@ struct ReplyMemoryTests {
         }
         #expect(refused == "452 4.3.1")
         #expect(memory.inUse <= 20_000_000 - 3 * large.count - 3_500_000 && others.count >= 4)
-        // A body that goes as it is needs no such room, but leaves it as well.
+        // A body that is relayed unchanged needs no memory for rewriting, but it must leave that of
+        // others free.
         #expect(outcome { _ = try body(600_000, in: memory, isRewritten: false) } == "452 4.3.1")
     }
 
@@ -121,7 +123,8 @@ struct ReplyMemoryTests {
         #expect(memory.turns == (0, 0))
     }
 
-    /// Bodies of a megabyte, of which two do not fit side by side were they of the dearest kind.
+    /// Bodies of a megabyte. Two of them would not fit at the same time if they were of the most
+    /// costly kind.
     @Test func heldBody_noRoomForTwo_isRewrittenInTurn() throws {
         let memory = ReplyMemory(limit: 40_000_000)
         let bodies = try (0..<12).map { _ in try body(1_000_000, in: memory) }
@@ -135,7 +138,7 @@ struct ReplyMemoryTests {
                         $0.running += 1
                         $0.most = max($0.most, $0.running)
                     }
-                    // Something to do, so that the others come meanwhile.
+                    // Some work, so that the others arrive at the same time.
                     let isWhole = bytes == Self.content(1_000_000)
                     seen.withLock {
                         $0.running -= 1
@@ -159,7 +162,7 @@ struct ReplyMemoryTests {
         #expect(refused == "452 4.3.1" && memory.turns == (0, 0))
     }
 
-    /// A 4 kB reply waited behind a message of 19 MB.
+    /// A 4 kB reply must not wait for a message of 19 MB.
     @Test func heldBody_smallBesideLarge_isRewrittenAtOnce() throws {
         let memory = ReplyMemory(limit: 20_000_000)
         let large = try (0..<2).map { _ in Unguarded(try body(1_000_000, in: memory)) }
@@ -186,13 +189,13 @@ struct ReplyMemoryTests {
         #expect(memory.turns == (0, 0))
     }
 
-    /// Bodies of many megabytes took all there was, and every small one was deferred.
+    /// Bodies of many megabytes must not cause the deferral of every small one.
     @Test func replyMemory_usedUpByLargeBodies_holdsSmallOnes() throws {
         let memory = ReplyMemory(limit: 24_000_000)
         var others: [HeldBody] = []
         for size in [500_000, 70_000] { while outcome({ others.append(try body(size, in: memory)) }) == nil {} }
         let small = try body(65_536, in: memory)
-        // One that grows is a large one.
+        // A body that grows becomes a large one.
         #expect(outcome { _ = try body(65_537, in: memory) } == "452 4.3.1")
         #expect(outcome { try Self.content(1).withUnsafeBytes { try small.append($0) } } == "452 4.3.1")
         #expect(try small.rewrite(turn: { nil }) { bytes throws(Refusal) in bytes == Self.content(65_536) })
@@ -236,7 +239,7 @@ struct ReplyMemoryTests {
         started.wait { $0 == 1 }
         start(1)
         started.wait { $0 == 2 }
-        // The tables of a third one do not fit any more: it waits, and says so again and again.
+        // The tables of a third body do not fit, so it waits and reports progress repeatedly.
         start(2)
         told.wait { $0 >= 2 }
         #expect(memory.turns == (2, 1))
@@ -247,7 +250,7 @@ struct ReplyMemoryTests {
     }
 }
 
-/// Handed from one thread to one other.
+/// Passed from one thread to one other.
 private struct Unguarded<Value>: @unchecked Sendable {
     let value: Value
     init(_ value: Value) { self.value = value }
@@ -259,7 +262,7 @@ private typealias Watch = Monitor
 extension Monitor {
     fileprivate func change(_ body: (inout State) -> Void) { with(body) }
 
-    /// Returns when it holds; fails the test after five minutes.
+    /// Returns when the condition is true; fails the test after five minutes.
     fileprivate func wait(_ holds: (State) -> Bool) {
         if !wait(atMost: .seconds(300), until: holds) { Issue.record("waited in vain") }
     }

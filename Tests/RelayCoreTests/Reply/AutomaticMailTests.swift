@@ -1,4 +1,4 @@
-// Whether a program or a person wrote a message, by the marks that programs leave.
+// Whether a program or a person wrote a message, by the signs that programs leave.
 
 import Foundation
 import InternetMessage
@@ -86,7 +86,7 @@ import Testing
         #expect(AutomaticMail.isAutomatic(header) && !AutomaticMail.isAutomatic(header, isAtReturnPath: true))
     }
 
-    /// Replies that people wrote, as three projects collected them.
+    /// Replies written by people, as collected by three projects.
     @Test(.enabled(if: Corpus.isThere, "no conformance data"))
     func isAutomatic_publicReplies_isNot() throws {
         let folder = Corpus.root.appendingPathComponent("replies")
@@ -94,7 +94,7 @@ import Testing
         var count = 0
         for case let file as URL in files where ["txt", "eml"].contains(file.pathExtension) {
             let octets = Array(try Data(contentsOf: file))
-            // Most are bodies alone; of some the first lines are fields.
+            // Most are only bodies; in some, the first lines are fields.
             for header in [Message.parse(octets).header, HeaderSection.parse(octets[...]).header] {
                 #expect(!AutomaticMail.isAutomatic(header), "\(file.lastPathComponent)")
             }

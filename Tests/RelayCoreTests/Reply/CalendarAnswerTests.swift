@@ -1,4 +1,5 @@
-// Answers to invitations: written anew, with what the team asked for and without anything of the user.
+// Answers to invitations: rebuilt, with the data that the team requested and without other data of
+// the user.
 
 import Foundation
 import InternetMessage
@@ -9,7 +10,7 @@ import Testing
 @testable import RelayCore
 
 @Suite(.blocking) struct CalendarAnswerTests {
-    /// A calendar as it goes to the team; nil where it is the user's own.
+    /// The calendar that the team gets; nil if it is the user's own.
     private static func rebuilt(_ calendar: String, organizer: String? = "billing@app.example") -> String? {
         let names = Neutral.names()
         let neutraliser = Neutraliser(names: names)
@@ -153,7 +154,7 @@ import Testing
             let source = Self.unfold(
                 String(decoding: octets, as: UTF8.self).replacing("\r\n", with: "\n").replacing("\n", with: "\r\n"))
             guard source.contains("METHOD:REPLY") || source.contains("METHOD:COUNTER"), source.contains("BEGIN:VCALENDAR"),
-                // Not the templates of a test suite, with variables in them.
+                // Excludes the templates of a test suite, which contain variables.
                 !source.contains("$")
             else { continue }
             count += 1

@@ -1,4 +1,4 @@
-// Encrypted replies: refused in words of their own.
+// Encrypted replies: refused with a separate text.
 
 import InternetMessage
 import MailTesting

@@ -1,4 +1,5 @@
-// Replies whose quoted or automatic text holds a guess of the inbox: the same whether the guess is right or wrong.
+// Replies with a guess of the inbox in quoted or automatic text: the same for a right and a wrong
+// guess.
 
 import InternetMessage
 import MailAuth
@@ -20,7 +21,7 @@ import Testing
             + "@relay.example"
     }
 
-    /// What a team gets of a reply: its code, and header section and body as they leave.
+    /// The team's copy of a reply: its code, and the outgoing header section and body.
     private static func sent(_ content: String, from sender: String = right, to: [String] = []) -> String {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("home.example"))
         let recipients = [reverse("billing@app.example")] + to
@@ -32,7 +33,8 @@ import Testing
         return String(decoding: out.bytes, as: UTF8.self)
     }
 
-    /// Plays a reply with the right and with a wrong guess in the place of `GUESS` and `LOCAL`; the two must not differ.
+    /// Plays a reply with the right and with a wrong guess in place of `GUESS` and `LOCAL`. The two
+    /// results must not differ.
     private static func both(
         _ content: String, from sender: String = right, sourceLocation: SourceLocation = #_sourceLocation
     ) -> String {
@@ -71,7 +73,7 @@ import Testing
         #expect(text.contains("Subject: Re: Order of [address] and LOCAL\r\n"))
     }
 
-    /// Of two alternatives one shows where the quotation is, and the other has the same words.
+    /// One of two alternatives shows the start of the quotation, and the other has the same words.
     @Test func alternative_withoutTheFormOfTheOther_isQuotedAsAWhole() {
         let text = Self.both(
             "Content-Type: multipart/alternative; boundary=b\r\n\r\n--b\r\nContent-Type: text/plain\r\n\r\nYes\r\nAre you GUESS?\r\n--b\r\nContent-Type: text/html\r\n\r\n<p>Yes</p><blockquote>Are you GUESS?</blockquote>\r\n--b--\r\n"
@@ -86,7 +88,7 @@ import Testing
         #expect(text.contains("I am \(Self.own)"))
     }
 
-    // MARK: What a program wrote
+    // MARK: Text written by a program
 
     @Test(arguments: ["Auto-Submitted: auto-replied", "X-Autoreply: yes", "Subject: Automatic reply: Order"])
     func automaticMail_losesEveryAddress(field: String) {
@@ -114,7 +116,7 @@ import Testing
 
     // MARK: To and Cc
 
-    /// The team writes its guess into Cc of a forward; a reply to all goes to the reverse address of it.
+    /// The team writes its guess into Cc of a forward. A reply to all goes to its reverse address.
     @Test func ccOfAGuess_inAReplyToAll_goesBackLikeAnyOther() {
         let answers = [Self.right, Self.wrong].map { guess in
             let cc = Self.reverse(guess)
@@ -142,7 +144,7 @@ import Testing
         #expect(many.contains("I am \(marks), LOCAL and https://x.example/.\r\n"), "\(many)")
     }
 
-    /// The addresses of all parts count together, whatever they are encoded in.
+    /// The addresses of all parts count together, in any encoding.
     @Test func typedParts_together_haveOneBound() {
         let encoded = String(
             decoding: Base64.encode(Array("GUESS p4@x.example".replacing("GUESS", with: Self.wrong).utf8)), as: UTF8.self)
@@ -159,7 +161,7 @@ import Testing
         #expect(many.contains("I am LOCAL, and k0xyzw"), "\(many)")
     }
 
-    /// The inbox in Cc, as the team guessed it, does not change how many addresses count.
+    /// The inbox in Cc, as the team guessed it, does not change the number of addresses that count.
     @Test func ccOfAGuess_besideManyTypedAddresses_countsNothing() {
         let answers = [Self.right, Self.wrong].map { guess in
             let cc = Self.reverse(guess)
@@ -201,7 +203,7 @@ import Testing
         #expect(text.contains("Subject: [address] LOCAL\r\n") && !text.contains("X-Guess"), "\(text)")
     }
 
-    /// One of another's, which never passed the relay.
+    /// A message of another person, which never passed the relay.
     @Test func attachedMessageOfAnother_keepsTheFieldsOfLetters() {
         let text = Self.sent(
             "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nSee\r\n--b\r\nContent-Type: message/rfc822\r\n\r\nReceived: from mx.home.example\r\nX-Sender: x\r\nFrom: Bob <bob@inbox.example>\r\nTo: \(Self.right)\r\nSubject: Lunch\r\n\r\nWith bob@inbox.example and \(Self.right)\r\n--b--\r\n"

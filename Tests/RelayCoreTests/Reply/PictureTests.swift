@@ -1,4 +1,5 @@
-// Pictures in replies: their metadata goes, their pixels stay, and nothing depends on what is in them.
+// Pictures in replies: their metadata is removed, their pixels stay, and nothing depends on their
+// content.
 
 import Foundation
 import InternetMessage
@@ -66,9 +67,9 @@ import Testing
 
     private static let words = Array("Author: \(inbox)".utf8)
 
-    // MARK: What stays
+    // MARK: Removal of metadata
 
-    /// The last three stay where they have the size that the standard gives them.
+    /// The last three stay if they have the size that the standard gives them.
     @Test(arguments: ["tEXt", "zTXt", "iTXt", "eXIf", "tIME", "iCCP", "prVt", "pHYs", "gAMA", "fcTL"])
     func png_losesEachChunkOfMetadata(type: String) {
         #expect(PictureMetadata.stripped(Self.png(Self.chunk(type, Self.words))) == Self.png([]))
@@ -94,7 +95,7 @@ import Testing
             PictureMetadata.stripped(Self.jpeg(Self.exif(orientation: nil, isLittle: true, text: Self.inbox))) == Self.jpeg([]))
     }
 
-    /// A phone writes a picture as it was held, and says how.
+    /// A phone stores a picture in the orientation of the sensor, and records that orientation.
     @Test(arguments: [true, false], Array(0...9) as [UInt8])
     func jpeg_keepsHowItIsTurned(isLittle: Bool, orientation: UInt8) throws {
         let picture = Self.jpeg(Self.jfif + Self.exif(orientation: orientation, isLittle: isLittle, text: Self.inbox))
@@ -105,7 +106,7 @@ import Testing
         }
         let segment = Array(stripped[(2 + Self.jfif.count)...].prefix(36))
         #expect(stripped == Self.jpeg(Self.jfif + segment))
-        // Exactly what the reader finds again, and nothing else.
+        // Exactly the data that the reader finds again, and nothing else.
         #expect(PictureMetadata.stripped(stripped) == stripped && segment.contains(orientation))
     }
 
@@ -141,7 +142,7 @@ import Testing
         #expect(PictureMetadata.stripped(plain) == plain)
     }
 
-    /// Whatever is cut off, what is left is a picture, and holds no metadata.
+    /// A truncated picture is still a picture after the removal, without metadata.
     @Test func stripped_aDamagedPicture_endsAsOneDoes() throws {
         let pictures = [
             Self.png(Self.chunk("tEXt", Self.words)), Self.gif(Self.gifExtension(0xFE, [Self.words])),
@@ -197,7 +198,7 @@ import Testing
         #expect(clean.body == dirty.body && clean.reasons.isEmpty)
     }
 
-    /// A logo of the team's comes back, with its guess in the pixels.
+    /// A logo of the team's returns, with its guess in the pixels.
     @Test func reply_aGuessInThePixels_makesNoDifference() throws {
         let field = "Content-Type: image/png\r\nContent-Transfer-Encoding: base64"
         for extra in [[], Self.chunk("tEXt", [1])] {
@@ -216,7 +217,7 @@ import Testing
         }
     }
 
-    /// Behind a picture the search goes on.
+    /// The search continues after a picture.
     @Test func reply_theInboxBehindAPicture_isFound() {
         let part =
             "Content-Type: image/png\r\nContent-Transfer-Encoding: base64\r\n\r\n\(Self.encoded(Self.png([])))\r\n--b\r\nContent-Type: application/pdf"

@@ -1,4 +1,4 @@
-// Which header fields of a reply pass: a closed list.
+// The header fields of a reply that are sent: a closed list.
 
 import Foundation
 import InternetMessage
@@ -10,7 +10,8 @@ import Testing
 @testable import RelayCore
 
 @Suite(.blocking) struct ReplyFieldsTests {
-    /// Fields that the relay writes; the user's own that pass, rewritten; and those that describe the body.
+    /// Fields that the relay writes, the user's own fields that are sent after rewriting, and
+    /// fields that describe the body.
     private static let documented: Set<String> = [
         "From", "To", "Cc", "Date", "Message-ID", "In-Reply-To", "References", "Auto-Submitted", "X-Postern-Mark",
         "Subject", "MIME-Version", "Importance", "Priority", "X-Priority", "X-MSMail-Priority", "Sensitivity",

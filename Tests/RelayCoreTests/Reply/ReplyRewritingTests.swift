@@ -1,4 +1,4 @@
-// What Tools/attack.py got through, once each, small.
+// Small regression tests for the attacks of Tools/attack.py that succeeded.
 
 import Foundation
 import InternetMessage
@@ -12,7 +12,7 @@ import Testing
 @Suite(.blocking) struct ReplyRewritingTests {
     private static let engine = Fixture(evidence: .init()).engine
 
-    /// A reply of a user with this inbox; its decoded text, or why it was refused.
+    /// The decoded text of a reply of a user with this inbox, or the reason for its refusal.
     private static func said(
         _ text: [UInt8], type: String, encoding: String = "8bit", inbox: String = "anna.berg@inbox.example",
         relay: AddrSpec = Fixture.anna.relayAddress
@@ -46,7 +46,8 @@ import Testing
         try said(Array(text.utf8), type: type)
     }
 
-    /// The letters of a relay address were read as the encoding that is before them: `=ae` is an octet of quoted-printable.
+    /// The letters of a relay address must not be read as an encoding with the mark before them:
+    /// `=ae` is an octet in quoted-printable.
     @Test(arguments: [
         "https://x.example/?u={}", "a={}", "mailto:?to={}", "https://x.example/#u={}", "x%{}", "email+{}", "prvs=1234abcd={}",
         #"{"mail":"\n{}"}"#, #"\t{}"#, "x&shy;{}", "data-x=\"u={}\"", "\u{1B}[1m{}", "name\u{200B}{}", "name\u{AD}{}",
@@ -61,7 +62,8 @@ import Testing
         }
     }
 
-    /// Marks and letters that look like those of ASCII, and letters in two characters as macOS writes them.
+    /// Marks and letters that look like those of ASCII, and letters of two characters as macOS
+    /// writes them.
     @Test(arguments: [
         ("anna.berg@inbox.example", "anna\u{2024}berg@inbox.example"),
         ("anna.berg@inbox.example", "an\u{FE0F}na.berg@inbox.example"),
@@ -75,7 +77,7 @@ import Testing
         #expect(said == "Hello annarelay2@relay.example there")
     }
 
-    /// What a browser does not show between two letters divided the word for the rewriting, and for its check.
+    /// Markup between two letters that a browser does not show must not divide the word.
     @Test(arguments: [
         "<!-- -->", "<!--x-->", "<style></style>", "<style>p{}</style>", "<title>x</title>", "<?x?>", "<![CDATA[]]>", "<b></b>",
     ])
@@ -88,7 +90,7 @@ import Testing
         }
     }
 
-    /// A file of a calendar that is labelled as any file: an address was divided by the fold of a line.
+    /// A calendar file with another declared type: the fold of a line must not divide an address.
     @Test(
         arguments: ["BEGIN:VCALENDAR", "BEGIN:VCARD", "dn: uid=x"],
         ["application/octet-stream", "application/json", "application/x-foo"])
@@ -100,7 +102,8 @@ import Testing
         }
     }
 
-    /// What is read as an address in a quotation, but is not written again as one, was taken for the user's.
+    /// Text in a quotation that only some readings take for an address must not be taken for the
+    /// user's.
     @Test(arguments: [
         "mary.q88z@.other.example", "mary.q88z<b>@</b>other.example",
         "bQBhAHIAeQAuAHEAOAA4AHoAQABvAHQAaABlAHIALgBlAHgAYQBtAHAAbABlAA==",
@@ -112,7 +115,8 @@ import Testing
         }
     }
 
-    /// One reply answers few guesses, in whatever form they are: else one of thousands was told by the refusal.
+    /// One reply confirms only a few guesses, in any form. Otherwise a refusal would reveal one of
+    /// thousands.
     @Test(arguments: [
         "{}<b>@</b>inbox.example", "=?utf-8?Q?{}=40inbox.example?=", "{}\u{FE0F}@inbox.example", "{}&#64;inbox.example",
     ])
@@ -125,7 +129,7 @@ import Testing
         #expect(try said("anna.berg") == said("hans.berg"))
     }
 
-    /// A list put its own text behind a part that it did not decode.
+    /// A mailing list appended its own text to a part that it did not decode.
     @Test(arguments: ["Hello, I am anna.berg@inbox.example", "Hello, I am anna.berg@inbox.example\r\n", "Hello, it is I."])
     func base64_textBehindItsPadding_isOneText(text: String) throws {
         func said(_ text: String, _ behind: String) throws -> String {
@@ -137,7 +141,7 @@ import Testing
         let first = try said(padded, "\r\n-- \r\nList of juice, anna.berg@inbox.example\r\n")
         #expect(first.hasPrefix("Hello, ") && first.hasSuffix("-- \r\nList of juice, annarelay2@relay.example\r\n"), "\(first)")
         #expect(!first.contains("anna.berg"))
-        // No text: octets that are more of the encoding.
+        // Not text: octets that continue the encoding.
         let second = try said(padded + " anna.berg@inbox.example", "=\u{1}\r\n")
         #expect(second == "550 unrewritable-part" || !second.contains("anna.berg"), "\(second)")
     }
@@ -149,9 +153,9 @@ import Testing
         "anna.berg\\'40inbox.example", "anna.berg\\u64?inbox.example",
         // Comments in an address (RFC 5322 section 3.4.1).
         "anna.berg(home)@inbox.example", "anna.berg@(home)inbox.example",
-        // What stands for a dot in East Asian scripts.
+        // Characters that replace a dot in East Asian scripts.
         "anna.berg@inbox\u{3002}example", "anna.berg@inbox\u{FF0E}example",
-        // Marks of writing direction are not seen.
+        // Direction marks are invisible.
         "\u{202A}anna.berg\u{202C}@inbox.example",
     ])
     func reply_inboxInMachineReadableForm_isFound(form: String) throws {
@@ -170,7 +174,8 @@ import Testing
             }
             #expect(try Self.said(link(before)) == link(after))
         }
-        // Padding stays where there was any; what needed none does not show whether its writer pads.
+        // Padding stays if there was any. Text that needed none does not show whether its writer
+        // pads.
         let padded = { (content: String) in "token \(Data(content.utf8).base64EncodedString()) end" }
         #expect(try Self.said(padded("anna.berg@inbox.example")) == padded("annarelay2@relay.example"))
         #expect(
@@ -186,7 +191,7 @@ import Testing
         #expect(try Self.said(block("anna.berg@inbox.example")) == block("annarelay2@relay.example"))
     }
 
-    /// A property of 40 characters of base64 took the name of the next property for more of it.
+    /// A property of 40 characters of base64 must not include the name of the next property.
     @Test func base64_beforeAnotherLine_endsThere() throws {
         func card(_ address: String) -> String {
             "NOTE;ENCODING=BASE64:\(Data(address.utf8).base64EncodedString())\r\nORG:Rhabarber\r\n"
@@ -197,7 +202,7 @@ import Testing
         #expect(after == card("annarelay2@relay.example"))
     }
 
-    /// In windows-1252 the letter is one octet, which is none of UTF-8.
+    /// In windows-1252 the letter is one octet, which is not valid UTF-8.
     @Test func typedInbox_nonASCIIDomain_becomesTheRelayAddress() throws {
         let inbox = "anna@xn--bcherfreund-thb.example"
         for (charset, octets) in [("iso-8859-1", [0xFC] as [UInt8]), ("macintosh", [0x9F]), ("utf-8", [0xC3, 0xBC])] {
@@ -221,7 +226,7 @@ import Testing
         #expect(said.utf8.filter { $0 != 0 }.elementsEqual("Dear team, write to annarelay2@relay.example\r\n".utf8))
     }
 
-    /// An LF that was half a character became a line break.
+    /// An LF that is half of a character must not become a line break.
     @Test func typedInbox_utf32InQuotedPrintable_becomesTheRelayAddress() throws {
         let text: [UInt8] = "write to anna.berg@inbox.example\r\nRhabarber\r\n".utf8.flatMap { [$0, 0, 0, 0] as [UInt8] }
         let encoded: [UInt8] = text.flatMap { octet in
@@ -255,7 +260,7 @@ import Testing
 
     // MARK: PDF
 
-    /// A PDF of one stream, its deflate block stored.
+    /// A PDF of one stream with a stored deflate block.
     private static func pdf(_ content: String, dictionary: String = "", isCompressed: Bool) -> [UInt8] {
         let octets = Array(content.utf8)
         let block =
@@ -280,7 +285,7 @@ import Testing
             "< \(address.map { Self.hexadecimal([$0]) }.joined(separator: "\n")) > Tj",
             // An array with numbers that move the letters.
             "[\(address.map { "<\(Self.hexadecimal([$0]))>" }.joined(separator: " -12.5"))] TJ",
-            // Among what is none.
+            // Next to text that is not a string.
             "<</A<6G>/B(<<)>> <\(Self.hexadecimal(address))> Tj",
         ]
         for form in forms {
@@ -294,7 +299,7 @@ import Testing
         #expect(said.hasPrefix("%PDF"))
     }
 
-    // MARK: Charsets that no one knows
+    // MARK: Unknown charsets
 
     private static func inEBCDIC(_ text: String) throws -> [UInt8] { try #require(Charset.encode(text, "ibm037")) }
 
@@ -307,7 +312,7 @@ import Testing
             #expect(
                 try Self.said(Base64.encode(Self.inEBCDIC("Nothing of that kind stands here")), type: type, encoding: "base64")
                     == "550 unrewritable-part")
-            // Set from a few lines, and shifted.
+            // A few lines, and shifted ones.
             #expect(
                 try Self.said(Self.inEBCDIC("anna.berg@inbox.example") + [0x0D, 0x0A], type: type) == "550 unrewritable-part")
             #expect(try Self.said("\u{1B}(B\u{E}anna\u{F}", type: type) == "550 unrewritable-part" || label == "x-unknown")
@@ -350,7 +355,8 @@ import Testing
                 == "<svg><text>[address]</text></svg>")
     }
 
-    /// Wrong readings of a short run of base64 looked like binary data, in which no references are resolved.
+    /// Wrong readings of a short run of base64 look like binary data, in which no references are
+    /// resolved.
     @Test func leakCheck_shortBase64_readsEachFormByItself() {
         let names = ReplyNames(
             engine: Self.engine, account: Fixture.anna, message: HeaderSection(), envelopeSender: "",
@@ -359,7 +365,8 @@ import Testing
         #expect(TypedLeak.isFound(body, of: names))
     }
 
-    /// The second window of a long text was read without its end: what lay across it was refused as an incident.
+    /// An address across the end of the first window of a long text must be rewritten, without an
+    /// incident.
     @Test func typedInbox_acrossAWindowEnd_becomesTheRelayAddress() throws {
         let window = 262_144
         for shift in [0, 3, 9, 19, 30] {
@@ -371,7 +378,7 @@ import Testing
         }
     }
 
-    /// A window that began within `xuser1@` saw a word of its own there: a reply with no one's address in it was an incident.
+    /// A window that begins within `xuser1@` must not read a separate word there.
     @Test func text_windowBeginsWithinAWord_isUnchanged() throws {
         for line in [
             "user7@gmail.example xxuser1@gmail.com and so on and on and on", "xxxxxxxxxuser1@gmail.com ", "axuser1%40gmail.com,",
@@ -381,7 +388,7 @@ import Testing
         }
     }
 
-    /// Each was compared with each word of the text that began alike.
+    /// A comparison of each address with each similar word of the text would take too long.
     @Test func header_tooManyAddresses_isRefused() throws {
         let header =
             (0..<2_100).map { HeaderField("Resent-To", "user\($0)@host.example") } + [HeaderField("From", "<anna@inbox.example>")]
@@ -397,7 +404,7 @@ import Testing
         }
     }
 
-    /// A signature named the key of its maker, and with it the inbox on a key server.
+    /// A signature identifies its key, and so the inbox on a key server.
     @Test func inlineSignature_orKeyBlock_isRemoved() throws {
         let key =
             "-----BEGIN PGP PUBLIC KEY BLOCK-----\r\n\r\n\(Data("key of Anna <anna.berg@inbox.example>".utf8).base64EncodedString())\r\n=aBcD\r\n-----END PGP PUBLIC KEY BLOCK-----\r\n"
@@ -418,14 +425,14 @@ import Testing
         let certificate =
             "-----BEGIN CERTIFICATE-----\r\n\(Data("DNS:anna.berg@inbox.example".utf8).base64EncodedString())\r\n-----END CERTIFICATE-----\r\n"
         #expect(try Self.said("Hello\r\n" + certificate) == "550 unrewritable-part")
-        // Quoted, it was broken already.
+        // A quoted block was already broken.
         #expect(
             try Self.said(
                 "> -----BEGIN PGP SIGNED MESSAGE-----\r\n> anna.berg@inbox.example\r\n> -----END PGP SIGNATURE-----\r\n"
             ).contains("> [address]"))
     }
 
-    /// A name for `8bit` that no one knows made a plain answer unrewritable.
+    /// An unknown name for `8bit` must not make a plain answer unrewritable.
     @Test(arguments: ["8bits", "plain", "text/html", "6bit"])
     func unknownEncoding_plainText_isRewritten(encoding: String) throws {
         let said = { (text: String) in try Self.said(Array(text.utf8), type: "text/plain; charset=utf-8", encoding: encoding) }
@@ -445,7 +452,7 @@ import Testing
                 == "m=annarelay2%40relay.example&x=1")
     }
 
-    /// What is not seen parted a token, and the half that was read was none.
+    /// An invisible character must not divide a token for the search.
     @Test(arguments: ["\u{AD}", "\u{200B}", "&shy;", "&#8203;"])
     func reply_invisibleCharactersInInbox_isFound(mark: String) throws {
         let token = Self.engine.tokens.reverse(

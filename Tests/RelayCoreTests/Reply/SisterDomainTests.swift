@@ -1,4 +1,5 @@
-// Users of providers with several domains: from which of them a reply is theirs, and which are hidden.
+// Users of providers with several domains: the domains that prove a reply, and those that are
+// hidden.
 
 import InternetMessage
 import MailAuth
@@ -36,7 +37,7 @@ import Testing
         #expect(result.text == "I am annarelay2@relay.example, or annarelay2@relay.example, not \(author).example.\r\n")
     }
 
-    /// A name at two of Microsoft's domains can be two people's.
+    /// The same name at two of Microsoft's domains can belong to two people.
     @Test func reply_fromAnotherDomainOfMicrosoft_isNotTheUsers() throws {
         #expect(try Self.reply(inbox: "jane.k@outlook.com", from: "jane.k@hotmail.com", "x").code == "550 5.7.26")
     }

@@ -1,4 +1,4 @@
-// What the user wrote stays hidden, although the team wrote the same somewhere else.
+// The user's typed text stays hidden, even if the team wrote the same text elsewhere.
 
 import Foundation
 import InternetMessage
@@ -13,7 +13,7 @@ import Testing
 @Suite(.blocking) struct TypedTextTests {
     private static let guess = "anna@inbox.example"
 
-    /// A forward of the team's, as it reaches the inbox.
+    /// A forward of the team's, as received by the inbox.
     private static func forward(_ content: String) -> (forward: ModifiedMessage, fixture: Fixture) {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("app.example"))
         let text =
@@ -25,7 +25,7 @@ import Testing
         return (message, fixture)
     }
 
-    /// What the team gets of an answer.
+    /// The team's copy of an answer.
     private static func answer(
         to content: String, with reply: (ModifiedMessage) -> String
     ) throws -> String {
@@ -50,7 +50,7 @@ import Testing
 
     private static let bare = "Content-Type: text/plain\r\n\r\n\(guess)\r\n"
 
-    /// The line that begins a signed text read like one above a quotation.
+    /// The line that begins a signed text looks like one above a quotation.
     @Test func typedText_signedInline_hidesTheInbox() throws {
         let sent = try Self.answer(to: Self.bare) { _ in
             "Content-Type: text/plain\r\n\r\n-----BEGIN PGP SIGNED MESSAGE-----\r\nHash: SHA512\r\n\r\nHello, my own address is \(Self.guess) by the way.\r\n-----BEGIN PGP SIGNATURE-----\r\n\r\niQ==\r\n-----END PGP SIGNATURE-----\r\n"
@@ -62,7 +62,7 @@ import Testing
         #expect(!keyed.contains(Self.guess), "\(keyed)")
     }
 
-    /// A list of ways to reach the user reads like a header block.
+    /// A list of the user's contact details looks like a header block.
     @Test func typedText_contactList_hidesTheInbox() throws {
         for end in ["Mail: \(Self.guess)\r\n\r\nRegards", "Fax: 0170 54321\r\n\r\nor \(Self.guess)"] {
             let sent = try Self.answer(to: "Comments: \(Self.guess)\r\n" + Self.bare) { _ in
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    /// An answer (RFC 5546) is written anew, without either.
+    /// An answer (RFC 5546) is rebuilt, without either.
     @Test(arguments: ["PUBLISH", "REPLY"]) func typedText_ownCalendar_hidesTheInbox(method: String) throws {
         let sent = try Self.answer(to: Self.bare) { _ in
             "Content-Type: text/calendar; method=\(method)\r\n\r\nBEGIN:VCALENDAR\r\nMETHOD:\(method)\r\nDESCRIPTION:\(Self.guess)\r\nX-WR-CALNAME:\(Self.guess)\r\nEND:VCALENDAR\r\n"
@@ -81,7 +81,8 @@ import Testing
         #expect(sent.contains("X-WR-CALNAME:annarelay2@relay.example") == (method == "PUBLISH"), "\(sent)")
     }
 
-    /// A block without its end above a quoted one: what was typed between them went without a word.
+    /// A block without its end above a quoted one: the typed text between them must not be removed
+    /// silently.
     @Test func signatureBlock_withoutItsEnd_isRefused() {
         let fixture = Fixture(evidence: AuthenticationEvidence.signed("inbox.example"))
         let reverse = fixture.engine.tokens.reverse(
@@ -96,7 +97,7 @@ import Testing
         #expect(refusal.reason.code == .signedReply)
     }
 
-    /// A card is not an answer to anything.
+    /// A card does not answer anything.
     @Test func typedText_ownCard_hidesTheInbox() throws {
         let sent = try Self.answer(to: Self.bare) { _ in
             "Content-Type: text/vcard\r\n\r\nBEGIN:VCARD\r\nVERSION:3.0\r\nFN:Anna\r\nEMAIL:\(Self.guess)\r\nEND:VCARD\r\n"

@@ -1,4 +1,5 @@
-// Replies to verification messages: they confirm nothing, go no further, and their author is told so once a day.
+// Replies to verification messages: they confirm nothing and are not relayed, and their author gets
+// a message about it once a day.
 
 import InternetMessage
 import MailAuth

@@ -1,10 +1,11 @@
-// The addresses that a calendar program would write to (RFC 5545): organizer, attendees, and any other `mailto:`.
+// The addresses to which a calendar program would write (RFC 5545): organizer, attendees, and any
+// other `mailto:`.
 
 import InternetMessage
 
 /// The edits of one calendar.
 struct CalendarAddresses {
-    /// In order; lines that became too long are folded again.
+    /// In order. Lines that became too long are folded again.
     private(set) var edits: [TextEdit] = []
 
     private let words: MailtoWords
@@ -12,8 +13,9 @@ struct CalendarAddresses {
 
     /// - Parameters:
     ///   - text: in UTF-8 or another superset of ASCII.
-    ///   - words: what becomes of the subject and the body of a link.
-    ///   - transform: returns the replacement address. `isParticipant`: whether it is that of organizer or attendee.
+    ///   - words: decides what happens to the subject and the body of a link.
+    ///   - transform: returns the replacement address. `isParticipant`: whether the address is of the
+    ///     organizer or an attendee.
     init(_ text: [UInt8], words: MailtoWords, transform: @escaping (AddrSpec, _ isParticipant: Bool) -> AddrSpec) {
         self.words = words
         self.transform = transform
@@ -71,7 +73,7 @@ struct CalendarAddresses {
         return edits + address(line[(index + 1)...], isEmail: true)
     }
 
-    /// Octets of an unquoted URI: its own colon, and then up to the next separator.
+    /// Octets of an unquoted URI: its own colon, then all up to the next separator.
     private func isOfBareURI(from colon: Int) -> (UInt8) -> Bool {
         var hasColon = false
         return { octet in
@@ -84,7 +86,7 @@ struct CalendarAddresses {
     }
 
     /// The edits of a value that is an address.
-    /// - Parameter isEmail: whether a value without a scheme is an address too.
+    /// - Parameter isEmail: whether a value without a scheme is also an address.
     private func address(_ value: ArraySlice<UInt8>, isEmail: Bool) -> [TextEdit] {
         let trimmed = HeaderField.trim(value)
         if let mailto = MailtoURI(Array(trimmed)) {

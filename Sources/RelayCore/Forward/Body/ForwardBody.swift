@@ -1,11 +1,12 @@
-// Searches the passing body of a forward for what would bypass the relay, and holds the body while this may still be found.
+// Searches the body of a forward, as it arrives, for anything that would bypass the relay. Keeps
+// the body while it may still need rewriting.
 
 import InternetMessage
 import MailCrypto
 
 /// One body. Not thread-safe.
 final class ForwardBody {
-    /// Why a body must be rewritten.
+    /// The reason why a body must be rewritten.
     enum Need { case links, calendar }
 
     private var walker: TextWalker
@@ -17,9 +18,9 @@ final class ForwardBody {
     private var taken = 0
     private var takenUndecided = 0
     private(set) var count = 0
-    /// The rewriting that is needed, as far as known.
+    /// The rewriting that the body needs, as far as known.
     private(set) var need: Need?
-    /// Whether the message came before, and must be held this time.
+    /// Whether the message was refused before for lack of memory, and its body must now be kept.
     private let isExpected: Bool
 
     /// - Parameter now: seconds since 1970.
@@ -34,7 +35,7 @@ final class ForwardBody {
 
     deinit { memory.give(back: taken, undecided: takenUndecided) }
 
-    /// Hash of what stays the same when a message is sent again.
+    /// Hash of the parts that stay the same when a message is sent again.
     private static func mark(of header: HeaderSection, account: AccountNumber) -> [UInt8] {
         var text = Array("\(account.rawValue)\n".utf8)
         for field in header.fields where field.isNamed("Message-ID") || field.isNamed("Date") || field.isNamed("Subject") {
@@ -45,15 +46,16 @@ final class ForwardBody {
 
     func update(_ chunk: UnsafeRawBufferPointer) {
         count += chunk.count
-        // In steps, as hundreds of messages may arrive at once: what was found in one step is released before the next.
+        // Works in steps, as hundreds of messages may arrive at once. The results of one step are
+        // released before the next.
         for start in stride(from: 0, to: chunk.count, by: TextWalker.stretch) {
             look(walker.feed(UnsafeRawBufferPointer(rebasing: chunk[start..<min(chunk.count, start + TextWalker.stretch)])))
         }
         hold(chunk)
     }
 
-    /// Ends the body. Called once.
-    /// - Throws: where the body cannot be read to its end.
+    /// Ends the body. Call it once.
+    /// - Throws: if the body cannot be read to its end.
     func finish() throws(Refusal) {
         look(walker.finish())
         switch walker.stop {
@@ -92,9 +94,11 @@ final class ForwardBody {
         takenUndecided = 0
     }
 
-    /// Works on the whole body where it must be rewritten.
-    /// - Returns: nil where no change is needed, or where only links need one and the body is larger than can ever be held.
-    /// - Throws: `452 4.3.1` where there was no room to hold it: the sender repeats it, and it is held then.
+    /// Runs `work` on the whole body if the body must be rewritten.
+    /// - Returns: nil if no change is needed, or if only links need one and the body is larger than
+    ///   the memory allows.
+    /// - Throws: `452 4.3.1` if there was no memory to keep it. The sender repeats the message, and
+    ///   its body is then kept.
     func rewrite<Result>(_ work: ([UInt8]) throws(Refusal) -> Result) throws(Refusal) -> Result? {
         guard let need else { return nil }
         guard let blocks else {
@@ -107,7 +111,8 @@ final class ForwardBody {
         }
         self.blocks = []
         return try memory.work(on: count) { () throws(Refusal) in
-            // Each block is released once it is appended, so that memory holds the body once and not twice.
+            // Each block is released once it is appended, so that memory contains the body only
+            // once.
             var blocks = blocks
             var whole = blocks.count == 1 ? blocks.removeFirst() : []
             whole.reserveCapacity(count)

@@ -1,21 +1,24 @@
-// The budget that forwards share while their bodies are held.
+// The memory budget that forwards share for the bodies that they keep.
 
 import Synchronization
 
-/// Octets of forwards that are held, over all sessions. Most forwards need no change to their body, but this is known only once
-/// the whole body has passed. So a body is held while there is room, and released otherwise. If it then needs a change, the
-/// message is sent again, recognized by a mark, and held from its beginning.
+/// Octets of forwards in memory, over all sessions. Most forwards need no change to their body, but
+/// this is known only at the end of the body. So a body is kept while there is memory for it, and
+/// is otherwise released. If a released body needs a change, the sender must send the message
+/// again. A mark then identifies it, and its body is kept from the beginning.
 package final class ForwardMemory: Sendable {
     package let limit: Int
 
-    /// A body up to this size, as most are, is held as long as there is any room.
+    /// A body up to this size is kept as long as there is any memory. Most bodies are smaller.
     static let small = 32_768
-    /// Octets that all bodies not known to need a change may take together; beyond this, larger ones are released. This is the
-    /// cost of many large forwards at one time, in addition to that of a session.
+    /// Octets that all bodies not known to need a change may use together. Beyond this, larger
+    /// bodies are released. This is the cost of many large forwards at one time, in addition to
+    /// that of a session.
     static let undecided = 4_000_000
-    /// A body larger than this is rewritten alone, so that the memory for rewriting is taken only once.
+    /// A body larger than this is rewritten alone, so that only one needs the memory for rewriting.
     static let alone = 1_000_000
-    /// Marks of messages to be sent again. Beyond this number the oldest are forgotten, and their bodies released again.
+    /// Marks of messages that will be sent again. Beyond this number the oldest are dropped, and
+    /// the bodies of those messages may be released again.
     static let marks = 1_000
     /// Seconds for which a mark is kept: as long as servers commonly retry.
     static let markSeconds: Int64 = 5 * 86_400
@@ -34,10 +37,11 @@ package final class ForwardMemory: Sendable {
     /// Octets in use.
     package var inUse: Int { state.withLock { $0.held } }
 
-    /// Octets of the largest body that can be held while no other is; a quarter is reserved for small ones.
+    /// Octets of the largest body that fits while no other is kept; a quarter is reserved for small
+    /// ones.
     var largest: Int { limit - limit / 4 }
 
-    /// Takes octets for a body; false, and nothing taken, where there is no room.
+    /// Reserves octets for a body. If there is no memory, reserves nothing and returns false.
     /// - Parameters:
     ///   - size: octets of the body so far, including these.
     ///   - isNeeded: whether it is known that the body must be rewritten.
@@ -54,8 +58,9 @@ package final class ForwardMemory: Sendable {
         }
     }
 
-    /// Gives back what was taken.
-    /// - Parameter undecided: how much of it was taken before it was known that the body must be rewritten.
+    /// Releases reserved octets.
+    /// - Parameter undecided: how many of them were reserved before it was known that the body must
+    ///   be rewritten.
     func give(back octets: Int, undecided: Int) {
         state.withLock { state in
             state.held -= octets
@@ -63,7 +68,8 @@ package final class ForwardMemory: Sendable {
         }
     }
 
-    /// Remembers a message that will be sent again, for `markSeconds` from `now` (seconds since 1970).
+    /// Records a message that will be sent again, for `markSeconds` from `now` (seconds since
+    /// 1970).
     func expect(_ mark: [UInt8], now: Int64) {
         state.withLock { state in
             if state.expected.count >= Self.marks {
@@ -75,14 +81,15 @@ package final class ForwardMemory: Sendable {
         }
     }
 
-    /// Whether a message came before, and must be held from its beginning. The mark is computed only where any is kept.
+    /// Whether the message was refused before, and its body must be kept from the beginning.
+    /// Computes the mark only if any mark is recorded.
     func isExpected(_ mark: @autoclosure () -> [UInt8], now: Int64) -> Bool {
         guard state.withLock({ !$0.expected.isEmpty }) else { return false }
         let mark = mark()
         return state.withLock { ($0.expected[mark] ?? 0) > now }
     }
 
-    /// Works on a body; on one large body at a time.
+    /// Runs `work` on a body. Runs for only one large body at a time.
     func work<Result>(on octets: Int, _ work: () throws(Refusal) -> Result) throws(Refusal) -> Result {
         guard octets > Self.alone else { return try work() }
         let outcome: Swift.Result<Result, Refusal> = turn.withLock { _ in

@@ -1,15 +1,18 @@
-// The body of a forward: calendars and links are made to answer through the relay, everything else stays octet for octet.
+// The body of a forward: calendars and links are rewritten so that answers go through the relay.
+// All else stays octet for octet.
 
 import InternetMessage
 
 extension ForwardRewriting {
-    /// Octets of one encoded part that can be rewritten; larger calendars are refused, and the links of larger texts stay.
+    /// Octets of one encoded part that can be rewritten. Larger calendars are refused, and the
+    /// links of larger texts stay.
     private static let maximumText = 8_000_000
-    /// Octets of a line (RFC 5322 section 2.1.1): Postfix breaks longer ones, and with them our signature.
+    /// Octets of a line (RFC 5322 section 2.1.1). Postfix breaks longer lines, which breaks our
+    /// signature.
     private static let maximumLine = 998
 
-    /// Addresses of one part that are replaced. A calendar that has more, or more to store than a message may have, is refused;
-    /// further links stay.
+    /// Addresses of one part that are replaced. A calendar with more is refused, and so is one with
+    /// more to store than a message may have. Further links stay.
     private static let maximumAddresses = 5_000
 
     /// Reverse addresses that were made for one part.
@@ -32,15 +35,15 @@ extension ForwardRewriting {
 
     /// An outgoing body.
     struct Body {
-        /// Consecutive pieces; nil where the body is unchanged.
+        /// Consecutive pieces; nil if the body is unchanged.
         var pieces: [ArraySlice<UInt8>]?
         /// Links that had to stay unchanged.
         var linksLeft = 0
     }
 
     /// - Parameters:
-    ///   - inbox: the address by which the user's calendar knows the user.
-    /// - Throws: where a calendar cannot be rewritten.
+    ///   - inbox: the address of the user in the user's calendar.
+    /// - Throws: if a calendar cannot be rewritten.
     mutating func rewriteBody(_ header: HeaderSection, _ body: [UInt8], inbox: InboxAddress) throws(Refusal) -> Body {
         var result = Body()
         var output = PieceBuilder(body)
@@ -59,7 +62,7 @@ extension ForwardRewriting {
         _ part: MIMEPart, of body: [UInt8], inbox: InboxAddress, into result: inout Body, write: (Range<Int>, [UInt8]) -> Void
     ) throws(Refusal) {
         let type = part.contentType
-        // A signed part stays whole, and an encrypted part cannot be read.
+        // A signed part stays unchanged, and an encrypted part cannot be read.
         guard !type.matches("multipart", "signed"), !type.matches("multipart", "encrypted") else { return }
         for child in part.children { try rewrite(child, of: body, inbox: inbox, into: &result, write: write) }
         guard !part.isComposite, !part.bodyRange.isEmpty else { return }
@@ -87,7 +90,8 @@ extension ForwardRewriting {
         }
     }
 
-    /// The user's own address becomes the inbox, which the user's calendar looks for among the attendees.
+    /// The user's own address becomes the inbox, as the user's calendar looks for the inbox among
+    /// the attendees.
     private mutating func calendarEdits(_ text: [UInt8], inbox: InboxAddress, _ made: inout Made) -> [TextEdit] {
         withoutActuallyEscaping({ (address: AddrSpec, isParticipant: Bool) -> AddrSpec in
             if isRelayAddress(address) { return isParticipant ? inbox.revealed : address }
@@ -100,7 +104,7 @@ extension ForwardRewriting {
         let links = MailtoLinks(text, syntax: isMarkup ? .markup : .plain, words: words) { address in
             isRelayAddress(address) ? address : reverse(address, &made)
         }
-        // A signed block within the text stays whole.
+        // A signed block within the text stays unchanged.
         let edits = ArmouredBlocks.outside(links.edits, in: text)
         guard part.transferEncoding.isIdentity else {
             left = links.left
@@ -111,9 +115,10 @@ extension ForwardRewriting {
         return fitting.edits
     }
 
-    /// The edits without those that make a line too long. In HTML the line is broken before the attribute instead.
-    /// - Parameter cuts: what is done instead where that does not help either.
-    /// - Returns: the edits, and how many links had to stay.
+    /// The edits without those that make a line too long. In HTML, a line break is inserted before
+    /// the attribute instead.
+    /// - Parameter cuts: the edits to use if a line break does not help either.
+    /// - Returns: the edits, and the number of links that had to stay.
     private static func keepingLines(
         _ edits: [TextEdit], in text: [UInt8], isMarkup: Bool, cuts: [Int: TextEdit]
     ) -> (edits: [TextEdit], left: Int) {
@@ -138,7 +143,7 @@ extension ForwardRewriting {
             if isMarkup, Self.longest(line, broken) <= max(maximumLine, line.count) {
                 kept += broken
             } else {
-                // Those that only shorten are cuts already.
+                // Edits that only shorten are already cuts.
                 let lengthening = inside.filter { !$0.replacement.isEmpty }
                 left += lengthening.count
                 kept += inside.compactMap { $0.replacement.isEmpty ? $0 : cuts[$0.range.lowerBound] }
@@ -155,7 +160,7 @@ extension ForwardRewriting {
         return start..<end
     }
 
-    /// Octets of the longest line that the edits make of a line.
+    /// Octets of the longest line that results from the edits of one line.
     private static func longest(_ line: Range<Int>, _ edits: [TextEdit]) -> Int {
         var longest = 0
         var current = 0
@@ -173,7 +178,7 @@ extension ForwardRewriting {
         return max(longest, current + line.upperBound - position)
     }
 
-    /// A line break in place of the white space before an attribute.
+    /// A line break that replaces the white space before an attribute.
     private static func lineBreak(before edit: TextEdit, in text: [UInt8]) -> TextEdit? {
         var index = edit.range.lowerBound - 1
         while index > 0, text[index].isASCIILetter || "=\"'".utf8.contains(text[index]) { index -= 1 }

@@ -1,4 +1,4 @@
-// Character references of HTML, as far as a `mailto:` link may be written with them.
+// Character references of HTML that may be part of a `mailto:` link.
 
 import InternetMessage
 

@@ -1,5 +1,5 @@
-// `mailto:` URIs in texts: in plain text and anywhere in HTML, including attributes, scripts, and comments that one program
-// writes for another.
+// `mailto:` URIs in texts: in plain text and anywhere in HTML, including attributes, scripts, and
+// conditional comments that only some programs read.
 
 import InternetMessage
 import Support
@@ -13,7 +13,8 @@ struct MailtoLinks {
         case calendar
     }
 
-    /// Links of one text that are rewritten; further ones stay but for their words, and are counted.
+    /// Links of one text that are rewritten. Further links stay, except for their words, and are
+    /// counted.
     static let maximumCount = 2_000
 
     private static let scheme = Array("mailto:".utf8)
@@ -23,13 +24,14 @@ struct MailtoLinks {
     private(set) var edits: [TextEdit] = []
     /// Links that had to stay.
     private(set) var left = 0
-    /// What takes the words out of a link that cannot be rewritten, by where the link begins. No text becomes longer by it.
+    /// The edits that remove the words from a link that cannot be rewritten, by the start of the
+    /// link. No text becomes longer by them.
     private(set) var cuts: [Int: TextEdit] = [:]
 
     /// Finds the links of a text.
     /// - Parameters:
-    ///   - words: what becomes of subject and body.
-    ///   - transform: returns the replacement address; nil where there is none, and the link stays.
+    ///   - words: decides what happens to subject and body.
+    ///   - transform: returns the replacement address; nil if there is none, and then the link stays.
     init(_ text: [UInt8], syntax: Syntax, words: MailtoWords, transform: (AddrSpec) -> AddrSpec?) {
         self.syntax = syntax
         text.withUnsafeBufferPointer { text in
@@ -68,20 +70,21 @@ struct MailtoLinks {
         }
     }
 
-    /// Whether a stretch of text holds anything that may be such a link.
+    /// Whether a stretch of text contains anything that may be such a link.
     static func occur(in stretch: TextStretch) -> Bool {
         let isMarkup = PartKind.syntax(stretch.part.contentType) == .markup
         func occur(_ text: [UInt8]) -> Bool {
             text.withUnsafeBufferPointer { next(in: $0, from: 0, isMarkup ? .markup : .plain) != nil }
         }
         if occur(stretch.octets) || isMarkup && holdsLongGap(stretch.octets) { return true }
-        // In UTF-16 and similar, whatever charset the part declares.
+        // In UTF-16 and similar charsets, regardless of the charset that the part declares.
         guard stretch.octets.contains(0) else { return false }
         return occur(stretch.octets.filter { $0 != 0 })
     }
 
-    /// Octets of zeros, or of tabs and line breaks, that a browser skips within a scheme. One written with more may be longer
-    /// than the overlap of two stretches, so that it is looked for in the whole text.
+    /// Octets of zeros, tabs or line breaks that a browser skips within a scheme. A scheme with
+    /// more may be longer than the overlap of two stretches, so it is searched for in the whole
+    /// text.
     private static let longGap = 32
 
     private static func holdsLongGap(_ text: [UInt8]) -> Bool {
@@ -117,7 +120,7 @@ struct MailtoLinks {
         }
     }
 
-    /// The start of the letters before a colon; nil unless they are those of the scheme.
+    /// The start of the letters before a colon; nil if they are not those of the scheme.
     private static func start(_ text: UnsafeBufferPointer<UInt8>, before colon: Int, floor: Int, _ syntax: Syntax) -> Int? {
         var index = colon
         for letter in scheme.dropLast().reversed() {
@@ -129,7 +132,7 @@ struct MailtoLinks {
         return index
     }
 
-    /// The end of the scheme that begins here, written with references.
+    /// The end of a scheme that begins here and is written with references.
     private static func end(_ text: UnsafeBufferPointer<UInt8>, schemeAt start: Int) -> Int? {
         var index = start
         for (number, letter) in scheme.enumerated() {
@@ -164,7 +167,7 @@ struct MailtoLinks {
         if syntax == .markup, quote == UInt8(ascii: "\"") || quote == UInt8(ascii: "'"), before > 1,
             text[before - 2] == UInt8(ascii: "=") || text[before - 2].isFoldingWhiteSpace
         {
-            // An attribute runs to its quote, whatever is in it.
+            // An attribute ends at its quote, regardless of its content.
             let end = text.first(quote, or: quote, from: found.upperBound)
             if end < text.count { return end }
         }
@@ -179,7 +182,7 @@ struct MailtoLinks {
         var end = found.upperBound
         while end < text.count, !isEnd(text, end), closer == 0 || text[end] != closer { end += 1 }
         guard opener != UInt8(ascii: "=") else { return end }
-        // This punctuation belongs to the sentence.
+        // This punctuation belongs to the sentence, not to the link.
         while end > found.upperBound, ".,;:!?".utf8.contains(text[end - 1]) { end -= 1 }
         return end
     }
@@ -196,7 +199,7 @@ struct MailtoLinks {
         }
     }
 
-    /// Takes out everything from the question mark on.
+    /// Removes everything from the question mark on.
     private func cut(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) -> TextEdit? {
         let mark = range.first { index in
             text[index] == UInt8(ascii: "?") || (syntax == .markup && HTMLReference.read(text, at: index)?.scalar == 0x3F)

@@ -1,18 +1,20 @@
-// Armoured blocks within a text: OpenPGP signatures and keys are removed, and blocks that a change would break are reported
-// (RFC 9580 sections 6.2, 7; RFC 7468).
+// Armoured blocks within a text. OpenPGP signatures and keys are removed, and blocks that a change
+// would break are reported (RFC 9580 sections 6.2, 7; RFC 7468).
 
 import InternetMessage
 
-/// The blocks of OpenPGP in one text. Only those at the beginning of a line: quoted ones are another's, and already broken.
+/// The OpenPGP blocks of one text. Only those at the beginning of a line: quoted ones belong to
+/// another person, and are already broken.
 struct ArmouredBlocks {
-    /// Edits that remove signatures and public keys, and that make cleartext-signed text plain text again.
+    /// Edits that remove signatures and public keys, and that convert cleartext-signed text back to
+    /// plain text.
     private(set) var removals: [TextEdit] = []
-    /// Whether a block holds encrypted text.
+    /// Whether a block contains encrypted text.
     private(set) var isEncrypted = false
-    /// Whether a block has no end, so that its extent is unknown.
+    /// Whether a block has no end, so that its length is unknown.
     private(set) var isBroken = false
 
-    /// The name that a refusal uses for a block that may not change.
+    /// The name that a refusal uses for a block that must not change.
     static let name = "armoured block"
 
     private static let begin = Array("-----BEGIN ".utf8)
@@ -23,10 +25,10 @@ struct ArmouredBlocks {
     private static let publicKey = Array("PGP PUBLIC KEY BLOCK-----".utf8)
 
     /// - Parameters:
-    ///   - isMarkup: whether tags stand for line breaks.
-    ///   - stretches: a block that the user did not write is never a reason to refuse.
+    ///   - isMarkup: whether tags represent line breaks.
+    ///   - stretches: a block that the user did not write never causes a refusal.
     init(_ text: [UInt8], isMarkup: Bool, in stretches: Stretches) {
-        // A local copy: every octet is compared with it.
+        // A local copy, as every octet is compared with it.
         let begin = Self.begin
         text.withUnsafeBufferPointer { text in
             var index = 0
@@ -75,7 +77,7 @@ struct ArmouredBlocks {
         removals.sort { $0.range.lowerBound < $1.range.lowerBound }
     }
 
-    /// Removes the dashes that were put before lines with a dash (RFC 9580 section 7.2).
+    /// Removes the dashes that the signer added before lines with a dash (RFC 9580 section 7.2).
     private mutating func unescape(_ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>) {
         var line = range.lowerBound
         while line + 1 < range.upperBound {
@@ -99,11 +101,12 @@ struct ArmouredBlocks {
         return index
     }
 
-    /// The index after the last line of a block and its line break; nil where it has no last line.
+    /// The index after the last line of a block and its line break; nil if it has no last line.
     private static func endOfBlock(_ text: UnsafeBufferPointer<UInt8>, from start: Int, _ name: [UInt8], isMarkup: Bool) -> Int? {
         var index = start
         while index + end.count + name.count <= text.count {
-            // The end of a quoted block further down is not this one's: the user's text between them would be lost.
+            // The end of a quoted block further down does not end this block: the user's text
+            // between them would be lost.
             let isAtLineStart = text[index - 1] == 0x0A || (isMarkup && text[index - 1] == UInt8(ascii: ">"))
             if isAtLineStart, text[index] == UInt8(ascii: "-"), starts(text, at: index, with: end),
                 starts(text, at: index + end.count, with: name)
@@ -118,13 +121,14 @@ struct ArmouredBlocks {
         return nil
     }
 
-    /// Whether one of these edits, which are in order, would break a block around it, a certificate or a message. A block
-    /// without an end does not count, as it is already broken; nor does one that is removed from a reply anyway.
+    /// Whether one of these edits, which are in order, would break a block around it: a certificate
+    /// or a message. A block without an end does not count, as it is already broken. Nor does a
+    /// block that is removed from a reply anyway.
     static func hold(_ edits: [TextEdit], in text: [UInt8]) -> Bool {
         outside(edits, in: text, ofReply: true).count < edits.count
     }
 
-    /// The edits, given in order, that are within no block.
+    /// The edits, given in order, that are outside of all blocks.
     static func outside(_ edits: [TextEdit], in text: [UInt8], ofReply: Bool = false) -> [TextEdit] {
         text.withUnsafeBufferPointer { text in
             var rest = edits[...]

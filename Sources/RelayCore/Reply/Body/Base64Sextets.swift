@@ -4,12 +4,14 @@ import LeakSearch
 import Support
 
 enum Base64Sextets {
-    /// Shorter runs hold no real address; every word of a text is such a run.
+    /// Shorter runs cannot contain a real address, and every word of a text is such a run.
     static let minimum = 12
-    /// Runs up to here are tried at each of the four places where a group could begin; longer ones begin at a group.
+    /// Runs up to this length are tried at each of the four possible starts of a group. Longer ones
+    /// begin at a group.
     static let tried = 400
 
-    /// By octet, in the alphabet of base64 and in that for URLs; 255 for what is in neither.
+    /// The value of each octet in the base64 alphabets, standard and for URLs; 255 for other
+    /// octets.
     static let values: [UInt8] = {
         var table = [UInt8](repeating: 255, count: 256)
         for alphabet in [Base64.alphabet, Base64URL.alphabet] {
@@ -18,8 +20,10 @@ enum Base64Sextets {
         return table
     }()
 
-    /// Decodes sextets, the first of which begins a group; a single one left at the end is part of no octet.
-    /// - Parameter output: is overwritten; must have room for three octets per four sextets, and two more.
+    /// Decodes sextets; the first begins a group. A single sextet left at the end is ignored, as it
+    /// completes no octet.
+    /// - Parameter output: is overwritten; must have room for three octets per four sextets, and
+    ///   two more.
     @inline(__always)
     static func decode(_ sextets: OctetBuffer, from start: Int, to end: Int, into output: OctetBuffer) {
         let (input, result) = (sextets.base, output.base)

@@ -1,4 +1,4 @@
-// The leaves of a reply's body: pictures and files, and how a refusal names them.
+// The leaves of a reply's body: pictures and files, and the names that a refusal gives them.
 
 import InternetMessage
 import LeakSearch
@@ -6,13 +6,14 @@ import LeakSearch
 extension BodyRewriter {
     // MARK: Files
 
-    /// Octets of an encoded part by which a picture is recognized, line breaks before it included.
+    /// Octets of an encoded part that identify a picture, line breaks before it included.
     private static let pictureHead = 256
     /// Units of work for each octet of a picture.
     private static let pictureWork = 8
 
-    /// Takes the metadata out of a picture and searches nothing in it; nil for any other part. Its octets decide, whatever it is
-    /// called: a logo of the team's, which programs send back with an answer, may hold a guess anywhere.
+    /// Removes the metadata of a picture and does not search it; nil for any other part. Its octets
+    /// decide, not its name or type. A logo of the team's, which programs return with an answer,
+    /// may contain a guess anywhere.
     func rewritePicture(_ part: MIMEPart, in work: inout Work) -> Result? {
         let raw = work.bytes[part.bodyRange]
         guard let head = part.transferEncoding.decode(raw.prefix(Self.pictureHead)),
@@ -27,17 +28,18 @@ extension BodyRewriter {
         return Result(pieces: [bytes[...]], map: StretchMap(bytes.count, .picture))
     }
 
-    /// Octets of a part that is read as text although it is declared as something else. A larger one is a file: it would be held
-    /// twice, and letters are smaller.
+    /// Maximum octets of a part that is declared as another type and still read as text. A larger
+    /// one is treated as a file: it would need twice its size in memory, and letters are smaller.
     private static let maximumDisguised = 4_000_000
 
-    /// Lets a part through, which the check then searches, unless it proves to be text under another type.
+    /// Keeps a part unchanged, for the check to search, unless it proves to be text under another
+    /// type.
     func lookInto(_ part: MIMEPart, in work: inout Work, _ title: PartTitle) throws(Refusal) -> Result {
         let raw = work.bytes[part.bodyRange]
         let isTextInUnknownEncoding = part.transferEncoding.decode([]) == nil && PartKind.isText(part.contentType)
         func disguised() -> DecodedText? {
             guard PartKind.mayBeText(part) || isTextInUnknownEncoding else { return nil }
-            // What cannot be decoded is text only where it reads like one.
+            // A part that cannot be decoded is text only if it reads like text.
             if case .unknown(let name) = part.transferEncoding, UUEncoding.isMeant(by: name) || !FileSearch.isReadable(raw) {
                 return nil
             }
@@ -45,7 +47,7 @@ extension BodyRewriter {
         }
         if raw.count <= Self.maximumDisguised, let decoded = disguised() {
             var place = work.place
-            // A message of the team's under the type of a file.
+            // A message of the team's that is declared as a file.
             if place == .body, isMessageOfTeam(decoded.bytes) { place = .quoted }
             let stretches = Stretches(decoded.bytes, syntax: .plain, place: place)
             var reading = TextCoding.Reading(utf8: decoded.bytes, stretches: isNeutral ? stretches.neutral : stretches)
@@ -60,7 +62,7 @@ extension BodyRewriter {
         return unchanged(part, .file(part.transferEncoding, number: files.kept.count - 1))
     }
 
-    /// Whether octets begin like a message, with an address of the relay domain in its header.
+    /// Whether octets begin like a message that has an address of the relay domain in its header.
     private func isMessageOfTeam(_ octets: [UInt8]) -> Bool {
         let head = octets.prefix(MIMEPart.maximumHeaderSize)
         let header = HeaderSection.parse(head).header
@@ -90,10 +92,10 @@ extension BodyRewriter {
         clean(title.detail(part) + (why.map { ": " + $0 } ?? ""))
     }
 
-    /// A message's types and charsets go into the answer and the log, and may be anything.
+    /// A message's types and charsets are used in the answer and the log, and may have any content.
     private func clean(_ words: String) -> String { isClean(Array(words.utf8)) ? words : "an attachment" }
 
-    /// Whether a name holds nothing that the rewriting hides or the leak check finds.
+    /// Whether a name contains nothing that the rewriting hides or the leak check finds.
     private func isClean(_ name: [UInt8]) -> Bool {
         text.rewrite(name, syntax: .fileName, place: .typed) == nil && text.rewrite(name) == nil && !files.isInName(name)
     }

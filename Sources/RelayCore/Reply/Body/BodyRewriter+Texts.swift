@@ -23,7 +23,7 @@ extension BodyRewriter {
             work.notes.hasAnswer = true
             reading = TextCoding.Reading(utf8: answer, stretches: Stretches(.program))
             var result = written(TextCoding.replaced(by: answer, decoded, part: part), part, reading, in: &work)
-            // The relay wrote it: its addresses are the correspondents', and its ids are as they came.
+            // The relay wrote it. Its addresses are the correspondents', and its ids are unchanged.
             let octets = result.map.end
             result.map = StretchMap()
             result.map.append(octets, .made)
@@ -47,7 +47,7 @@ extension BodyRewriter {
         }
     }
 
-    /// A text as it goes on.
+    /// The outgoing form of a text.
     func written(
         _ outcome: TextCoding.Outcome, _ part: MIMEPart, _ reading: TextCoding.Reading, in work: inout Work
     ) -> Result {
@@ -65,7 +65,7 @@ extension BodyRewriter {
         return result
     }
 
-    /// Whether a name is in a uuencoded block that the user sends.
+    /// Whether a uuencoded block that the user sends contains a name.
     private func hasNameInBlocks(_ reading: TextCoding.Reading, _ decoded: DecodedText) -> Bool {
         if reading.stretches.isTyped { return files.search.findsInBlocks(of: decoded.bytes) }
         var isFound = false
@@ -75,7 +75,7 @@ extension BodyRewriter {
         return isFound
     }
 
-    /// A text of the team's or a program's that cannot be written again.
+    /// The replacement for a text of the team's or a program's that cannot be written again.
     private func removed(_ part: MIMEPart, in work: inout Work) -> Result {
         let mark = NeutralMark.quotation + [0x0D, 0x0A]
         work.notes.hasRemoved = true
@@ -87,7 +87,7 @@ extension BodyRewriter {
         return Result(pieces: [mark[...]], contentType: type, transferEncoding: .sevenBit, map: map)
     }
 
-    /// The same within what the user typed: each stretch goes that is not typed.
+    /// The same within typed text: removes each stretch that is not typed.
     private func cut(
         _ part: MIMEPart, _ reading: TextCoding.Reading, _ title: PartTitle, _ why: String, in work: inout Work
     ) throws(Refusal) -> Result {
@@ -119,7 +119,8 @@ extension BodyRewriter {
 
     // MARK: Calendars
 
-    /// Whether a part of the message, outside of attached ones, is the answer to an invitation: then a program wrote it.
+    /// Whether a part of the message, not in an attached one, is the answer to an invitation. Then
+    /// a program wrote the message.
     func holdsCalendarAnswer(_ part: MIMEPart, in bytes: [UInt8]) -> Bool {
         if part.contentType.matches("message") { return false }
         if part.isComposite { return part.children.contains { holdsCalendarAnswer($0, in: bytes) } }
@@ -133,7 +134,7 @@ extension BodyRewriter {
         PartKind.isContentLines(part) && !PartKind.isVCard(part.contentType)
     }
 
-    /// The answer to an invitation of the team's, written again; nil for any other text.
+    /// The rewritten answer to an invitation of the team's; nil for any other text.
     private func calendarAnswer(_ part: MIMEPart, _ utf8: [UInt8], in work: Work) -> [UInt8]? {
         guard !work.isAttached, isCalendar(part), let answer = CalendarAnswer(utf8, isReverse: text.names.isReverse) else {
             return nil

@@ -1,4 +1,5 @@
-// Rewrites the body of a reply: takes the whole MIME tree apart, rewrites what holds a name, and puts it together again.
+// Rewrites the body of a reply: parses the MIME tree, rewrites each part that contains a name, and
+// assembles it again.
 
 import InternetMessage
 import LeakSearch
@@ -7,31 +8,33 @@ import LeakSearch
 package struct RewrittenBody {
     /// The Content-* fields of the message itself.
     package var contentFields: [HeaderField]
-    /// The body in consecutive pieces; nil where it is unchanged.
+    /// The body in consecutive pieces; nil if it is unchanged.
     package var body: [ArraySlice<UInt8>]?
-    /// Which rules changed it; set by form alone, never by what of the inbox was found.
+    /// The rules that changed it. Set by form alone, regardless of the parts of the inbox that were
+    /// found.
     package var reasons: [RelayReason]
-    /// What each stretch of the outgoing body is; an empty map proves nothing.
+    /// The kind of each stretch of the outgoing body. An empty map proves nothing.
     package var map = StretchMap()
-    /// How a reply is refused with the user's address in a file; by the file's number in the map. Called for that file alone:
-    /// a message may have many thousands.
+    /// The refusal for a file that contains the user's address, by the file's number in the map.
+    /// Called for that file only, as a message may have thousands of files.
     var refusal: (Int) -> Refusal = { _ in .unrewritable(part: "an attachment", detail: "a file") }
-    /// Whether nothing in the fields is compared: a program wrote the message, or it has too many addresses.
+    /// Whether the fields are not compared at all: a program wrote the message, or it has too many
+    /// addresses.
     package var isOfProgram = false
-    /// Whether local parts alone were looked for in typed text.
+    /// Whether local parts alone were searched for in typed text.
     var hidesWords = true
     /// The addresses that were counted in typed text, as `local@domain`.
     var countedAddresses: Set<[UInt8]> = []
 }
 
-/// Rewrites the body of one reply. A protocol, so that a test can use a rewriter that overlooks something, and see the leak
-/// check.
+/// Rewrites the body of one reply. A protocol, so that a test can use a rewriter that misses
+/// something, and check the leak check.
 protocol BodyRewriting {
     /// - Parameters:
     ///   - header: the header section of the message; only its Content-* fields and those of its thread are read.
     ///   - body: everything after the empty line, line ends as CRLF.
-    /// - Throws: `550 5.7.7` where a name is in a part that cannot be rewritten, where a signature cannot be taken out, or
-    ///   where this takes too much work; `550 5.7.4` where a part is encrypted.
+    /// - Throws: `550 5.7.7` if a name is in a part that cannot be rewritten, if a signature cannot
+    ///   be removed, or if this takes too much work; `550 5.7.4` if a part is encrypted.
     func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody
 }
 
@@ -47,17 +50,18 @@ package struct BodyRewriter: BodyRewriting {
         files = Files(names: names, work: budget)
     }
 
-    /// The files of one message. Most have none, and need no search of them.
+    /// The files of one message. Most messages have none, and need no search of them.
     final class Files {
         private let names: ReplyNames
         private let work: WorkBudget
-        /// Those that go on as they came.
+        /// The files that stay unchanged.
         var kept: [(part: MIMEPart, title: PartTitle)] = []
         private(set) lazy var search = FileSearch(LeakNames(names), work: work)
 
         init(names: ReplyNames, work: WorkBudget) { (self.names, self.work) = (names, work) }
 
-        /// Whether an address of the user is in the name of a file, whatever work is left.
+        /// Whether an address of the user is in the name of a file. Works even if the budget is
+        /// spent.
         func isInName(_ name: [UInt8]) -> Bool {
             FileSearch(LeakNames(names), work: WorkBudget(limit: .max)).finds(in: name[...], .eightBit)
         }
@@ -66,7 +70,7 @@ package struct BodyRewriter: BodyRewriting {
     /// Units of work for each octet of a text that is rewritten.
     static let textWork = 30
 
-    /// Levels of encoded messages that are opened; deeper ones are searched, not rewritten.
+    /// Levels of encoded messages that are opened. Deeper ones are searched, but not rewritten.
     private static let maximumNesting = 4
 
     package func rewrite(content header: HeaderSection, body: [UInt8]) throws(Refusal) -> RewrittenBody {
@@ -75,7 +79,7 @@ package struct BodyRewriter: BodyRewriting {
         var rewriter = self
         rewriter.text.contentIDs = ContentIDs(of: root, names: text.names)
         rewriter.text.outwardIDs = text.ids(in: header, work: budget)
-        // How much one reply may answer is known before anything in it is compared.
+        // The number of answers that one reply may give is fixed before anything in it is compared.
         text.search.beginCounting()
         var counting = rewriter
         counting.files = Files(names: text.names, work: budget)
@@ -94,14 +98,14 @@ package struct BodyRewriter: BodyRewriting {
         guard !budget.isSpent else { throw .tooMuchWork }
         var reasons: [RelayReason] = []
         if text.names.isAutomatic {
-            reasons.append(RelayReason(.automaticNeutral, "a program wrote it: it goes without addresses"))
+            reasons.append(RelayReason(.automaticNeutral, "a program wrote it, so its addresses were removed"))
         } else if work.notes.hasNeutral {
-            reasons.append(RelayReason(.quotationNeutral, "quoted text goes without addresses, and its links without paths"))
+            reasons.append(RelayReason(.quotationNeutral, "addresses, and the paths of links, were removed from quoted text"))
         }
         switch text.search.mode {
         case .full: break
-        case .withoutWords: reasons.append(RelayReason(.typedBound, "many words like local parts: none is looked for alone"))
-        case .neutral: reasons.append(RelayReason(.typedBound, "many addresses: typed text goes without any"))
+        case .withoutWords: reasons.append(RelayReason(.typedBound, "many words like local parts, so none is searched for"))
+        case .neutral: reasons.append(RelayReason(.typedBound, "typed text has many addresses, so all were removed"))
         }
         if work.notes.hasRemoved {
             reasons.append(RelayReason(.quotationRemoved, "quoted text that cannot be written again was removed"))
@@ -114,30 +118,30 @@ package struct BodyRewriter: BodyRewriting {
             isOfProgram: place != .typed, hidesWords: text.search.mode == .full, countedAddresses: text.search.seen)
     }
 
-    /// The message that is being taken apart.
+    /// The message during its rewriting.
     struct Work {
         let bytes: [UInt8]
         let nesting: Int
-        /// Where its texts are, so far as their own form does not say it.
+        /// The place of its texts. It adds what their form does not show.
         var place: TextPlace
         /// Whether it is within an attached message.
         var isAttached = false
         var notes = Notes()
     }
 
-    /// Where the fields of parts are.
+    /// The place of the fields of parts.
     func headerPlace(_ work: Work) -> TextPlace { work.place != .body ? work.place : isNeutral ? .whole : .typed }
 
-    /// Whether typed text is treated as quoted text is.
+    /// Whether typed text is treated like quoted text.
     var isNeutral: Bool { text.search.mode == .neutral && !isCounting }
 
-    /// Whether the candidates in typed text are counted, and nothing is looked for.
+    /// Whether this pass only counts the candidates in typed text, and searches for nothing.
     var isCounting: Bool { text.search.isCounting }
 
-    /// Charges the reading of a text.
+    /// Charges the budget for the reading of a text.
     func charge(_ octets: Int) { budget.charge(octets * (isCounting ? Self.formWork : Self.textWork)) }
 
-    /// What was done, for the reasons; by form alone.
+    /// The changes, for the reasons; by form alone.
     struct Notes {
         var hasMetadata = false
         var hasNeutral = false
@@ -147,18 +151,18 @@ package struct BodyRewriter: BodyRewriting {
 
     /// The result of rewriting one entity.
     struct Result {
-        /// The body; nil where it is unchanged.
+        /// The body; nil if it is unchanged.
         var pieces: [ArraySlice<UInt8>]?
-        /// Set where charset or transfer encoding could not be kept.
+        /// Set if charset or transfer encoding could not be kept.
         var contentType: ContentType?
         var transferEncoding: TransferEncoding?
-        /// Whether it is a message of the team's, whose Subject is the name of the part.
+        /// Whether it is a message of the team's. Its Subject is then the name of the part.
         var isOfTeam = false
-        /// What each stretch of the outgoing body is.
+        /// The kind of each stretch of the outgoing body.
         var map: StretchMap
     }
 
-    /// A part that goes on as it came.
+    /// A part that stays unchanged.
     func unchanged(_ part: MIMEPart, _ content: StretchMap.Content) -> Result {
         Result(map: StretchMap(part.bodyRange.count, content))
     }
@@ -181,7 +185,7 @@ package struct BodyRewriter: BodyRewriting {
         }
         switch kind {
         case .encrypted: throw .encryptedReply
-        // A key among several parts was already taken out.
+        // A key among several parts was already removed.
         case .enclosing, .removable: throw signed(part, title)
         case nil: break
         }
@@ -218,7 +222,7 @@ package struct BodyRewriter: BodyRewriting {
             let place = work.place
             if quoted.contains(number) { work.place = .quoted }
             let result = try rewrite(child, kinds[number], in: &work, PartTitle(place: .part(number, of: part)))
-            // A picture of a quotation comes back under the name that the team gave it.
+            // A picture of a quotation returns under the name that the team gave it.
             let isPicture = number > 0 && part.contentType.matches("multipart", "related")
             let headerPlace = isPicture || result.isOfTeam ? .whole : headerPlace(work)
             append(
@@ -246,8 +250,8 @@ package struct BodyRewriter: BodyRewriting {
         return result
     }
 
-    /// Whether a part is a key or a signature; in a multipart/signed, the signature has the type that `protocol` names (RFC
-    /// 1847 section 2.1).
+    /// Whether a part is a key or a signature. In a multipart/signed, the signature has the type in
+    /// `protocol` (RFC 1847 section 2.1).
     private func isRemovable(_ child: MIMEPart, _ kind: CryptographicPart?, number: Int, of part: MIMEPart) -> Bool {
         if kind == .removable { return true }
         guard number > 0, part.contentType.matches("multipart", "signed"),
@@ -256,14 +260,16 @@ package struct BodyRewriter: BodyRewriting {
         return child.contentType.type + "/" + child.contentType.subtype == type
     }
 
-    /// Which parts of a multipart/alternative are quoted as a whole: where some show a quotation, those that show none.
+    /// The parts of a multipart/alternative that are treated as quoted: if some show a quotation,
+    /// those that show none.
     private func quotedAlternatives(of part: MIMEPart, in work: Work) -> Set<Int> {
         guard work.place == .body, part.contentType.matches("multipart", "alternative"), part.children.count > 1 else {
             return []
         }
         let shown = part.children.map { showsQuotation($0, in: work) }
         guard shown.contains(where: { $0?.isQuoting == true }) else { return [] }
-        // One that shows much more of the user's own words than another has the quotation among them, without a mark.
+        // A part with many more words of the user's own than another one has an unmarked quotation
+        // among them.
         let fewest = shown.compactMap { $0?.typed }.min() ?? 0
         return Set(
             shown.indices.filter { number in
@@ -271,17 +277,17 @@ package struct BodyRewriter: BodyRewriting {
             })
     }
 
-    /// Letters and digits that alternatives may differ by, beside a quarter of them.
+    /// Letters and digits by which alternatives may differ, in addition to a quarter of them.
     private static let unequal = 24
 
-    /// What a part shows of quotations.
+    /// The quotations that a part shows.
     private struct Shown {
         var isQuoting: Bool
         /// Letters and digits outside of them.
         var typed: Int
     }
 
-    /// Whether a part shows a quotation; nil where it has no text at all.
+    /// Whether a part shows a quotation; nil if it has no text.
     private func showsQuotation(_ part: MIMEPart, in work: Work) -> Shown? {
         guard !part.contentType.matches("message") else { return nil }
         var shown: Shown?
@@ -299,11 +305,12 @@ package struct BodyRewriter: BodyRewriting {
         return Shown(isQuoting: reading.stretches.hasQuotation, typed: reading.typedLetters(syntax))
     }
 
-    /// Units of work for each octet of a text whose form alone is read.
+    /// Units of work for each octet of a text if only its form is read.
     static let formWork = 3
 
-    /// Appends a part: its header, unchanged where the fields are the same, else rewritten, and its body.
-    /// - Parameter place: where its fields are.
+    /// Appends a part. Its header is kept if the fields are unchanged and is otherwise rewritten;
+    /// its body follows.
+    /// - Parameter place: the place of its fields.
     private func append(
         _ part: MIMEPart, _ result: Result, fields: [HeaderField]?, place: TextPlace, to output: inout PieceBuilder, in work: Work
     ) {
@@ -313,7 +320,7 @@ package struct BodyRewriter: BodyRewriting {
                 header, inPlaceOf: part.headerRange,
                 PartHeader.map(
                     of: HeaderSection(fields), old: part.header, place: place, text: text))
-            // A header that ran directly into the body now needs an empty line.
+            // A header without an empty line before the body now needs one.
             let separator = part.headerRange.upperBound..<part.bodyRange.lowerBound
             if separator.isEmpty, !part.bodyRange.isEmpty {
                 output.write([0x0D, 0x0A], inPlaceOf: separator, .made)
@@ -327,7 +334,8 @@ package struct BodyRewriter: BodyRewriting {
         if let pieces = result.pieces { output.append(pieces, result.map) } else { output.copy(part.bodyRange, result.map) }
     }
 
-    /// Writes text outside of all parts: no program shows it, and the user's own writes none there.
+    /// Writes text outside of all parts. No program shows it, and the user's own program writes
+    /// none there.
     private func writeLoose(_ range: Range<Int>, to output: inout PieceBuilder, in work: Work) {
         let octets = Array(work.bytes[range])
         let edits = text.edits(octets, place: .whole)
@@ -336,7 +344,8 @@ package struct BodyRewriter: BodyRewriting {
 
     // MARK: Messages within messages
 
-    /// Enters an attached message: it is the team's, as its header shows, or whose its place says.
+    /// Enters an attached message. It is the team's if its header shows that; otherwise its place
+    /// decides.
     private func enter(_ header: HeaderSection, _ work: inout Work) {
         budget.charge(header.fields.reduce(0) { $0 + $1.bytes.count * 4 })
         work.isAttached = true

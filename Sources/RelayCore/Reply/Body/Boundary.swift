@@ -1,4 +1,4 @@
-// A multipart's boundary, which must change where it may hold an address or the name of a machine.
+// A multipart's boundary. It must change if it may contain an address or the name of a machine.
 
 import InternetMessage
 import MailCrypto
@@ -6,13 +6,14 @@ import Support
 
 struct Boundary {
     private let old: [UInt8]
-    /// Nil where the boundary stays.
+    /// Nil if the boundary stays.
     private let new: [UInt8]?
-    /// The type with the new boundary; nil where it stays.
+    /// The type with the new boundary; nil if it stays.
     let contentType: ContentType?
 
-    /// - Parameter attached: a name for the place of the multipart, if it is within an attached message. There every boundary
-    ///   changes: it may be the team's, and nothing of those is compared with the inbox.
+    /// - Parameter attached: a name for the place of the multipart, if it is within an attached
+    ///   message. Every boundary there changes: it may be the team's, and the team's are never
+    ///   compared with the inbox.
     init(_ type: ContentType, attached: String?, text: TextRewriter) {
         old = type.boundary ?? []
         guard !old.isEmpty, attached != nil || Self.mayTell(old, text.names) || text.rewrite(old, syntax: .fileName) != nil else {
@@ -20,7 +21,8 @@ struct Boundary {
             contentType = nil
             return
         }
-        // A new one holds nothing of the old one, which may be a guess; by a key, so that no one can try guesses of an old one.
+        // The new boundary contains nothing of the old one, which may be a guess. A key makes it,
+        // so that no one can test guesses of the old one.
         let seed = text.names.hide(id: attached.map { Array("boundary \($0)".utf8) } ?? Array("boundary ".utf8) + old)
         let made = Array("=_".utf8) + Base32.encode(SHA256.hash(seed)).prefix(32)
         new = made
@@ -29,8 +31,8 @@ struct Boundary {
         contentType = changed
     }
 
-    /// Whether it holds an address, or a host name, as some programs write their machine's. Any host but a provider's or the
-    /// team's counts.
+    /// Whether it contains an address, or a host name, as some programs write the name of their
+    /// machine. Any host counts, except a provider's or the team's.
     private static func mayTell(_ boundary: [UInt8], _ names: ReplyNames) -> Bool {
         if boundary.contains(UInt8(ascii: "@")) || OctetSearch.find("%40", in: boundary) != nil
             || OctetSearch.find("=40", in: boundary) != nil
@@ -49,7 +51,7 @@ struct Boundary {
             }
     }
 
-    /// Copies a range of delimiter lines, with the new boundary where there is one.
+    /// Copies a range of delimiter lines, with the new boundary if there is one.
     func copy(_ range: Range<Int>, to output: inout PieceBuilder) {
         guard let new else { return output.copy(range, .made) }
         output.replace(old, by: new, in: range)

@@ -1,15 +1,17 @@
-// The Content-IDs of a reply and the `cid:` URLs that lead to them (RFC 2392): programs use their user's domain in them.
+// The Content-IDs of a reply and the `cid:` URLs that refer to them (RFC 2392). Programs use their
+// user's domain in them.
 
 import InternetMessage
 
 /// Ids of one message's parts, with their replacements.
 ///
-/// Only the host name decides (`ReplyNames.mayTell`), never the inbox, so that a team's own id, which comes back with its
-/// picture in a quotation, reveals nothing about a guess.
+/// Only the host name decides (`ReplyNames.mayTell`), never the inbox. So a team's own id, which
+/// returns with its picture in a quotation, reveals nothing about a guess.
 package struct ContentIDs {
     private var hidden: [[UInt8]: [UInt8]] = [:]
 
-    /// Octets of the longest id that is searched for; a longer one stays in `cid:` URLs, which then do not lead to its part.
+    /// Octets of the longest id that is searched for. A longer one stays in `cid:` URLs, which then
+    /// do not refer to its part.
     private static let maximumLength = 250
 
     /// No ids.
@@ -27,14 +29,15 @@ package struct ContentIDs {
 
     var isEmpty: Bool { hidden.isEmpty }
 
-    /// The outgoing form of a value that is an id, with or without angle brackets; nil where it is unchanged.
+    /// The outgoing form of a value that is an id, with or without angle brackets; nil if it is
+    /// unchanged.
     func outward(_ value: some Collection<UInt8>) -> [UInt8]? {
         guard !isEmpty else { return nil }
         if let id = MessageIDs.ids(in: value).first { return hidden[id].map { [UInt8(ascii: "<")] + $0 + [UInt8(ascii: ">")] } }
         return hidden[Array(value)]
     }
 
-    /// The edits of `cid:` URLs in a text that lead to these ids.
+    /// The edits of `cid:` URLs in a text that refer to these ids.
     func edits(_ text: [UInt8]) -> [TextEdit] {
         guard !isEmpty else { return [] }
         var edits: [TextEdit] = []

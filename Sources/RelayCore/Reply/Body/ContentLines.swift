@@ -1,10 +1,12 @@
-// Content lines of iCalendar and vCard: after an edit they are folded again, so that no line is too long.
+// Content lines of iCalendar and vCard. After an edit they are folded again, so that no line is too
+// long.
 
 import InternetMessage
 import Support
 
 enum ContentLines {
-    /// Whether a text begins as a calendar, a contact or a directory entry does (RFC 5545, 6350 and 2849). Its type may be any.
+    /// Whether a text begins like a calendar, a contact or a directory entry (RFC 5545, 6350 and
+    /// 2849), regardless of its type.
     static func begin(_ text: [UInt8]) -> Bool {
         let head = text.prefix(12).drop { [0xEF, 0xBB, 0xBF].contains($0) }.map(\.asciiLowercased)
         return ["begin:v", "dn:", "version:"].contains { head.starts(with: $0.utf8) }
@@ -58,7 +60,7 @@ enum ContentLines {
             self.starts = starts
         }
 
-        /// A non-empty edit, in terms of the text with its folds.
+        /// A non-empty edit, with its range in the text with folds.
         func folded(_ edit: TextEdit) -> TextEdit {
             let last = Int(starts[edit.range.upperBound - 1])
             return TextEdit(
@@ -67,7 +69,8 @@ enum ContentLines {
         }
     }
 
-    /// Edits found in the text without its folds: `%4` and `0` on two lines are an at sign to a program that unfolds them.
+    /// Edits found in the text without its folds: a program that unfolds `%4` and `0` on two lines
+    /// reads an at sign.
     static func unfoldedEdits(of text: [UInt8], _ edits: ([UInt8]) -> [TextEdit]) -> [TextEdit] {
         let unfolded = Unfolded(text)
         guard unfolded.octets.count < text.count else { return [] }
@@ -84,7 +87,8 @@ enum ContentLines {
         return end
     }
 
-    /// Edits that take out the public keys of a vCard: properties `KEY`, in a group or not, with their continuations.
+    /// Edits that remove the public keys of a vCard: properties `KEY`, in a group or not, with
+    /// their continuations.
     static func keys(in text: [UInt8]) -> [TextEdit] {
         var edits: [TextEdit] = []
         var start = 0
@@ -100,7 +104,7 @@ enum ContentLines {
         return edits
     }
 
-    /// Edits that cover whole content lines where a line has become too long; the others stay unchanged.
+    /// Edits that replace content lines that became too long; the others stay unchanged.
     static func refolding(_ edits: [TextEdit], in text: [UInt8]) -> [TextEdit] {
         var output: [TextEdit] = []
         var index = 0
@@ -131,7 +135,8 @@ enum ContentLines {
         return output
     }
 
-    /// The whole content line around a range, with its continuations and without its last line break.
+    /// The complete content line around a range, with its continuations and without its last line
+    /// break.
     private static func contentLine(around range: Range<Int>, in text: [UInt8]) -> Range<Int> {
         var start = range.lowerBound
         while start > 0 {
@@ -171,7 +176,7 @@ enum ContentLines {
         var output: [UInt8] = []
         var column = 0
         for (index, octet) in line.enumerated() {
-            // A UTF-8 character is never split: its first octet needs room for all of them.
+            // A UTF-8 character is never split, so its first octet needs room for all of them.
             let width = octet >= 0xF0 ? 4 : octet >= 0xE0 ? 3 : octet >= 0xC0 ? 2 : 1
             if column + width > lineLength, octet & 0xC0 != 0x80, index > 0 {
                 output += lineBreak + [0x20]

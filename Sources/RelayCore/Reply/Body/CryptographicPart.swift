@@ -1,15 +1,17 @@
-// Parts that name their user by a key: signatures, keys and certificates, and encrypted parts (RFC 3156, RFC 8551).
+// Parts that identify their user by a key: signatures, keys and certificates, and encrypted parts
+// (RFC 3156, RFC 8551).
 
 import InternetMessage
 
 /// The kind of an OpenPGP or S/MIME part, by its type, its file name and its first octets.
 enum CryptographicPart: Hashable {
-    /// A signature in a separate part, a key or a certificate. It leads to the inbox on a key server, proves nothing for a
-    /// relay address, and is taken out.
+    /// A signature in a separate part, a key or a certificate. It leads to the inbox by a key
+    /// server and proves nothing for a relay address, so it is removed.
     case removable
     /// A signature with the signed text inside it: they cannot be separated.
     case enclosing
-    /// Holds the ids of the keys that open it, usually also the user's own, and cannot be searched.
+    /// Contains the ids of the keys that open it, usually also the user's own, and cannot be
+    /// searched.
     case encrypted
 
     private static let removableTypes: Set<String> = [
@@ -17,7 +19,7 @@ enum CryptographicPart: Hashable {
         "x-x509-email-cert", "x-pkcs7-certificates",
     ]
 
-    /// Octets of a body that are looked at.
+    /// Maximum octets of a body that are read.
     private static let head = 1_024
 
     /// Nil for any other part.
@@ -35,7 +37,7 @@ enum CryptographicPart: Hashable {
                 return
             }
         }
-        // Text is read as text: blocks in it are found wherever they are (`ArmouredBlocks`).
+        // Text is read as text; blocks in it are found anywhere (`ArmouredBlocks`).
         if PartKind.isText(type) { return nil }
         let raw = bytes[part.bodyRange].prefix(Self.head)
         let start = (part.transferEncoding.decode(raw)?.bytes ?? Array(raw)).drop(while: \.isFoldingWhiteSpace)
@@ -53,7 +55,8 @@ enum CryptographicPart: Hashable {
         return kind == "signed-data" || isSignedData(start) ? .enclosing : .encrypted
     }
 
-    /// The object identifier of signed-data, 1.2.840.113549.1.7.2, with which its ContentInfo begins (RFC 5652 section 5.1).
+    /// The object identifier of signed-data, 1.2.840.113549.1.7.2, at the start of its ContentInfo
+    /// (RFC 5652 section 5.1).
     private static let signedData: [UInt8] = [0x06, 0x09, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x07, 0x02]
 
     private static func isSignedData(_ start: ArraySlice<UInt8>) -> Bool {

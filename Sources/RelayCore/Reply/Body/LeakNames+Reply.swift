@@ -1,4 +1,4 @@
-// What the leak check looks for in a reply.
+// The names that the leak check searches for in a reply.
 
 import InternetMessage
 import LeakSearch
@@ -30,7 +30,8 @@ extension LeakNames {
             relayAddress: Self.octets(relay.localPart) + [0x40] + Self.octets(relay.domain),
             relayDomains: names.relayDomains.map(Self.octets))
         tokens = Tokens(anchors: OwnTokens(names: names).anchors) {
-            // The rewriting has refused messages with more tokens than it can read; of all others, more is read here.
+            // The rewriting refuses messages with more tokens than it can read. For all others, the
+            // check reads more than the rewriting did.
             let own = OwnTokens(names: names, maximumReadings: 3 * OwnTokens.maximumReadings)
             return { word, index in
                 word.withUnsafeBufferPointer {

@@ -1,31 +1,32 @@
-// The header fields of parts: an allowlist, and their values rewritten, file names and parameters included.
+// The header fields of parts: an allowlist, and the rewriting of their values, including file names
+// and parameters.
 
 import InternetMessage
 import LeakSearch
 
 enum PartHeader {
-    /// Fields of a part that pass; every other one is dropped.
+    /// Fields of a part that are sent; every other field is removed.
     private static let passing: FieldNameSet = [
         "content-type", "content-transfer-encoding", "content-disposition", "content-id", "content-description",
         "content-language",
         "content-location", "content-class", "content-duration", "content-features", "content-alternative", "mime-version",
     ]
 
-    /// Fields that pass of an attached message. The others show the path of a message to the user, or are signatures that no
-    /// longer hold.
+    /// Fields of an attached message that are sent. The others show the path of a message to the
+    /// user, or are signatures that the changes have broken.
     private static let passingOfMessage: FieldNameSet = [
         "from", "to", "cc", "sender", "reply-to", "subject", "date", "message-id", "in-reply-to", "references", "mime-version",
         "importance", "priority", "x-priority", "x-msmail-priority", "sensitivity", "content-language", "precedence",
     ]
     private static let addressFields: FieldNameSet = ["from", "to", "cc", "sender", "reply-to"]
 
-    /// Whether a field of a message that is returned without its body passes.
+    /// Whether a field is sent of a message that is returned without its body.
     static func passesWithoutBody(_ field: HeaderField) -> Bool { passingOfMessage.contains(field) && !idFields.contains(field) }
 
-    /// Fields of an attached message that name messages: an id is the team's, or hidden.
+    /// Fields of an attached message that name messages. An id is the team's, or is hidden.
     private static let idFields: FieldNameSet = ["message-id", "in-reply-to", "references"]
 
-    /// Defects for which a header section is rewritten, even where each of its fields stays.
+    /// Defects for which a header section is rewritten, even if each of its fields stays.
     private static let unsafe: Set<MessageDefect> = [.nul, .bareCR, .controlCharacter, .lineWithoutColon, .emptyName]
 
     /// The Content-* fields of the message itself.
@@ -36,7 +37,7 @@ enum PartHeader {
             .fields
     }
 
-    /// The fields of a part; nil where they are unchanged.
+    /// The fields of a part; nil if they are unchanged.
     static func partFields(
         of part: MIMEPart, with result: BodyRewriter.Result, place: TextPlace, text: TextRewriter, work: WorkBudget
     ) -> [HeaderField]? {
@@ -44,7 +45,7 @@ enum PartHeader {
         return rewritten.isChanged ? rewritten.fields : nil
     }
 
-    /// The fields of an attached message; nil where they stay.
+    /// The fields of an attached message; nil if they stay.
     static func messageFields(
         of message: MIMEPart, with result: BodyRewriter.Result, place: TextPlace, text: TextRewriter, work: WorkBudget
     ) -> [HeaderField]? {
@@ -54,16 +55,17 @@ enum PartHeader {
         return rewritten.isChanged ? rewritten.fields : nil
     }
 
-    /// What is in a field that stays or was rewritten.
+    /// The content of a field that stays or was rewritten.
     static func kind(of field: HeaderField, place: TextPlace) -> StretchMap.Kind {
-        // Ids are the team's, or hidden; the addresses of a message that is not the user's are correspondents.
+        // Ids are the team's, or hidden. The addresses of a message that is not the user's are
+        // correspondents.
         if idFields.contains(field) || field.isNamed("Content-ID") { return .made }
         if place == .typed { return .typed }
         return addressFields.contains(field) ? .made : .neutral
     }
 
-    /// What each field of a header section is.
-    /// - Parameter old: as it came.
+    /// The kind of each field of a header section.
+    /// - Parameter old: as received.
     static func map(of header: HeaderSection, old: HeaderSection, place: TextPlace, text: TextRewriter) -> StretchMap {
         let isMade = text.makes(old.serialized, place: place)
         var map = StretchMap()
@@ -71,7 +73,7 @@ enum PartHeader {
         return map
     }
 
-    /// The same of a header section that stays, damage between its fields included.
+    /// The same for a header section that stays, including damage between its fields.
     static func map(of part: MIMEPart, place: TextPlace, text: TextRewriter) -> StretchMap {
         let map = map(of: part.header, old: part.header, place: place, text: text)
         if map.end == part.headerRange.count { return map }
@@ -90,7 +92,7 @@ enum PartHeader {
         var ids: OutwardIDs?
         for field in part.header.fields {
             let name = field.bytes[..<field.nameLength].map(\.asciiLowercased)
-            // Two programs could choose differently between two fields of one name.
+            // Two programs could choose differently between two fields of the same name.
             guard keeps(field), !passing.contains(field) || seen.insert(name).inserted else {
                 isChanged = true
                 continue
@@ -133,11 +135,11 @@ enum PartHeader {
         return (fields, isChanged)
     }
 
-    /// An address in the place of one that is not the team's, which a field of addresses cannot be without (RFC 2606).
+    /// Replaces an address that is not the team's in a field that requires an address (RFC 2606).
     private static let removed = AddrSpec(localPart: "address", domain: "removed.invalid")
 
-    /// The addresses of a message that is not the user's: what a reverse address stands for, and the user's relay address. Of any
-    /// other neither address nor name stays.
+    /// The addresses of a message that is not the user's: the correspondents behind reverse
+    /// addresses, and the user's relay address. Any other address is removed with its name.
     private static func addresses(_ field: HeaderField, text: TextRewriter) -> HeaderField? {
         let names = text.names
         let mailboxes = AddressList.parse(field.rawValue).mailboxes.map { mailbox in
@@ -155,7 +157,7 @@ enum PartHeader {
             name: field.name, rawValue: AddressFieldValue.write(mailboxes.map { .mailbox($0) }, nameLength: field.nameLength))
     }
 
-    /// The new field; nil where it stays.
+    /// The new field; nil if it stays.
     private static func rewrite(
         _ field: HeaderField, part: MIMEPart, result: BodyRewriter.Result, place: TextPlace, text: TextRewriter
     ) -> HeaderField? {
@@ -196,7 +198,7 @@ enum PartHeader {
 
     private static func isSafe(_ field: HeaderField) -> Bool { field.controls.isEmpty && field.bytes.isValidUTF8 }
 
-    /// Rewrites the values. The boundary is not among them: it changes together with its delimiter lines.
+    /// Rewrites the values, except the boundary, which changes together with its delimiter lines.
     /// - Returns: whether anything was changed.
     private static func rewrite(_ parameters: inout MIMEParameters, place: TextPlace, text: TextRewriter) -> Bool {
         var isChanged = false

@@ -1,4 +1,4 @@
-// What kind of thing a part is: text to be rewritten, or something that can only be searched.
+// The kind of a part: text that can be rewritten, or content that can only be searched.
 
 import InternetMessage
 
@@ -9,7 +9,8 @@ enum PartKind {
         "toml", "x-sh", "x-ics", "ld+json", "rss+xml", "atom+xml", "x-www-form-urlencoded",
     ]
 
-    /// Whether the body is text that can be rewritten. Every `message/…` that was not taken apart is fields and text.
+    /// Whether the body is text that can be rewritten. A `message/…` that was not parsed is fields
+    /// and text.
     static func isText(_ type: ContentType) -> Bool {
         if type.matches("text") || type.matches("message") || type.matches("multipart") { return true }
         if type.subtype.hasSuffix("+xml") || type.subtype.hasSuffix("+json") { return true }
@@ -23,8 +24,8 @@ enum PartKind {
         return isMarkup ? .markup : .plain
     }
 
-    /// Whether `html` is anywhere in a subtype. The search of the standard library takes longer than all other work on a small
-    /// part.
+    /// Whether `html` is anywhere in a subtype. The standard library's search takes longer than all
+    /// other work on a small part.
     private static func holdsHTML(_ subtype: String) -> Bool {
         var word: UInt32 = 0
         for octet in subtype.utf8 {
@@ -34,23 +35,26 @@ enum PartKind {
         return false
     }
 
-    /// Whether lines are folded as iCalendar and vCard fold them (RFC 5545 section 3.1, RFC 6350 section 3.2).
+    /// Whether lines are folded as in iCalendar and vCard (RFC 5545 section 3.1, RFC 6350 section
+    /// 3.2).
     static func isContentLines(_ type: ContentType) -> Bool {
         ["calendar", "vcard", "x-vcard", "directory", "x-vcalendar", "ics", "x-ics"].contains(type.subtype)
     }
 
-    /// The same for a part: in a forward, the name of its file can also make a text a calendar.
+    /// The same for a part. In a forward, the name of its file can also make a text a calendar.
     static func isContentLines(_ part: MIMEPart) -> Bool {
         isContentLines(part.contentType)
             || (isCalendar(part) && !["calendar+xml", "calendar+json"].contains(part.contentType.subtype))
     }
 
-    /// Whether the body is text that no user writes: a drawing, a calendar in a form for programs.
+    /// Whether the body is text that no user writes: a drawing, or a calendar in a form for
+    /// programs.
     static func isWrittenByProgram(_ type: ContentType) -> Bool {
         type.matches("image") || ["calendar+xml", "calendar+json"].contains(type.subtype)
     }
 
-    /// Whether a part of a forward is a calendar, as programs recognize one by its type or by the name of the file.
+    /// Whether a part of a forward is a calendar, by its type or by the name of its file, like in
+    /// calendar programs.
     static func isCalendar(_ part: MIMEPart) -> Bool {
         let type = part.contentType
         if ["calendar", "x-vcalendar", "ics", "x-ics", "calendar+xml", "calendar+json"].contains(type.subtype) { return true }
@@ -59,7 +63,8 @@ enum PartKind {
         return [".ics", ".ical", ".icalendar", ".vcs", ".ifb"].contains { name.hasSuffix($0) }
     }
 
-    /// Whether a part of a forward is text that programs show, with links that lead somewhere. An attached file stays unchanged.
+    /// Whether a part of a forward is text that programs show, with working links. An attached file
+    /// stays unchanged.
     static func isShown(_ part: MIMEPart) -> Bool {
         let type = part.contentType
         guard type.matches("text") || type.matches("application", "xhtml+xml") else { return false }
@@ -84,7 +89,8 @@ enum PartKind {
         ].contains(type.subtype)
     }
 
-    /// Whether a part of another declared type may still be text, as attachments of unknown type often are.
+    /// Whether a part of another declared type may still be text, as attachments of unknown type
+    /// often are.
     static func mayBeText(_ part: MIMEPart) -> Bool {
         let type = part.contentType
         if type.matches("application", "octet-stream") || type.matches("application", "x-unknown") { return true }

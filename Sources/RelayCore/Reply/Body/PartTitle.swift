@@ -1,8 +1,8 @@
-// How a refusal names a part to the user who sent it: by the name of the file, or in plain words.
+// The name of a part in a refusal, for the user who sent it: the name of the file, or plain words.
 
 import InternetMessage
 
-/// Which entity of a message is meant.
+/// The entity of a message that is meant.
 struct PartTitle {
     enum Place {
         case messageText
@@ -13,10 +13,10 @@ struct PartTitle {
 
     let place: Place
 
-    /// Characters of a file name that are shown; what follows is left out.
+    /// Maximum characters of a file name that are shown.
     private static let maximumLength = 60
 
-    /// Place and type, for the log: never a file name, which is the user's.
+    /// Place and type, for the log. Never a file name, as that is the user's.
     func detail(_ part: MIMEPart) -> String {
         let type = "\(part.contentType.type)/\(part.contentType.subtype)"
         return switch place {
@@ -26,8 +26,8 @@ struct PartTitle {
         }
     }
 
-    /// For the user. The answer is in the log of every server that it passes, and in the bounce that the user gets.
-    /// - Parameter isClean: whether nothing of the user's addresses can be read in a file name, in any form.
+    /// For the user. Every server on the way logs the answer, and the user gets it in a bounce.
+    /// - Parameter isClean: whether no address of the user can be read in a file name, in any form.
     func words(_ part: MIMEPart, isClean: ([UInt8]) -> Bool) -> String {
         if let name = Self.fileName(of: part) {
             let decoded = EncodedWord.decode(Array(name.utf8)[...])
@@ -48,13 +48,14 @@ struct PartTitle {
         part.fileName.flatMap { $0.contains { !$0.isWhitespace } ? $0 : nil }
     }
 
-    /// SMTP's text is printable ASCII (RFC 5321 section 4.2); a quotation mark would end the name.
+    /// SMTP text is printable ASCII (RFC 5321 section 4.2). A quotation mark would end the name.
     private static func isShown(_ character: Character) -> Bool {
         guard let octet = character.asciiValue else { return false }
         return (0x20...0x7E).contains(octet) && character != "\"" && character != "%"
     }
 
-    /// `the second attachment`, among those of the same multipart; a text that programs show is a part.
+    /// `the second attachment`, counted among the parts of the same multipart. A text that programs
+    /// show is called a part.
     private static func ordinal(_ index: Int, of parent: MIMEPart) -> String {
         func isAttachment(_ part: MIMEPart) -> Bool { !part.contentType.matches("multipart") && !PartKind.isShown(part) }
         guard isAttachment(parent.children[index]) else { return "the " + ordinal(index + 1) + " part" }
@@ -69,7 +70,7 @@ struct PartTitle {
                 ? ["st", "nd", "rd"][number % 10 - 1] : "th")
     }
 
-    /// What a person calls a part of this type.
+    /// The common word for a part of this type.
     private static func kind(of type: ContentType) -> String {
         func holds(_ words: String...) -> Bool { words.contains { type.subtype.contains($0) } }
         switch type.type {

@@ -3,7 +3,7 @@
 import LeakSearch
 
 struct PieceBuilder {
-    /// What each stretch of the body is that is being built.
+    /// The kind of each stretch of the new body.
     private(set) var map = StretchMap()
     let bytes: [UInt8]
     private var list: [ArraySlice<UInt8>] = []
@@ -11,10 +11,10 @@ struct PieceBuilder {
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The pieces; nil where nothing is new.
+    /// The pieces; nil if nothing is new.
     var pieces: [ArraySlice<UInt8>]? { isChanged ? list : nil }
 
-    /// Copies lines that are no part's text.
+    /// Copies lines that are not the text of a part.
     mutating func copy(_ range: Range<Int>, _ kind: StretchMap.Kind) {
         map.append(range.count, kind)
         copy(range)
@@ -28,7 +28,7 @@ struct PieceBuilder {
 
     private mutating func copy(_ range: Range<Int>) {
         guard !range.isEmpty else { return }
-        // Slices of another array are never joined: `append` adds those.
+        // Slices of another array are never joined; `append` adds those.
         if let last = list.indices.last, list[last].endIndex == range.lowerBound, isOwn[last] {
             list[last] = bytes[list[last].startIndex..<range.upperBound]
         } else {
@@ -37,7 +37,7 @@ struct PieceBuilder {
         }
     }
 
-    /// Writes new octets in place of a range; nil copies the range.
+    /// Writes new octets in place of a range. If they are nil, copies the range.
     mutating func write(_ new: [UInt8]?, inPlaceOf range: Range<Int>, _ kind: StretchMap.Kind) {
         guard let new else { return copy(range, kind) }
         map.append(new.count, kind)

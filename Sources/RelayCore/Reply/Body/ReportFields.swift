@@ -1,11 +1,11 @@
-// Bodies that are header fields: of a report, or of a message whose body is not attached. Programs write and return them, so that
-// nothing in them is compared with the inbox.
+// Bodies of header fields: of a report, or of a message without its body. Programs write and return
+// them, so nothing in them is compared with the inbox.
 
 import InternetMessage
 
 enum ReportFields {
-    /// Fields of reports that pass (RFC 3464, 3798, 3885, 5965, 8098). The others show the path of a message through the user's
-    /// provider.
+    /// Fields of reports that are sent (RFC 3464, 3798, 3885, 5965, 8098). The others show the path
+    /// of a message through the user's provider.
     private static let passing: FieldNameSet = [
         "original-envelope-id", "reporting-mta", "dsn-gateway", "arrival-date", "original-recipient", "final-recipient",
         "x-actual-recipient", "action", "status", "remote-mta", "diagnostic-code", "last-attempt-date", "will-retry-until",
@@ -13,12 +13,14 @@ enum ReportFields {
         "user-agent", "version", "incidents",
     ]
     private static let recipients: FieldNameSet = ["original-recipient", "final-recipient", "x-actual-recipient"]
-    /// Fields that name a machine after its kind: `Reporting-MTA: dns; host` (RFC 3464 section 2.2.2).
+    /// Fields that name a machine after its type: `Reporting-MTA: dns; host` (RFC 3464 section
+    /// 2.2.2).
     private static let naming: FieldNameSet = ["reporting-mta", "remote-mta", "mdn-gateway", "dsn-gateway"]
-    /// Fields of a message in which a name beside an address goes with it.
+    /// Fields of a message from which a name next to an address is removed with it.
     private static let authors: FieldNameSet = ["from", "to", "cc", "sender", "reply-to"]
 
-    /// The fields of a text, with their places in it. What is no field is part of the one before.
+    /// The fields of a text, with their ranges. A line that is not a field belongs to the one
+    /// before.
     private static func fields(_ text: [UInt8]) -> [(field: HeaderField?, range: Range<Int>)] {
         var fields: [(HeaderField?, Range<Int>)] = []
         var start = 0
@@ -42,8 +44,8 @@ enum ReportFields {
         return stretches
     }
 
-    /// The edits together with those that remove whole fields, or write them by their name alone.
-    /// - Parameter isOfMessage: whether they are a message's, and not a report's.
+    /// The given edits, and those that remove fields or reduce them to their name.
+    /// - Parameter isOfMessage: whether the fields belong to a message, and not to a report.
     static func edits(_ text: [UInt8], adding edits: [TextEdit], isOfMessage: Bool, text rewriter: TextRewriter) -> [TextEdit] {
         var made: [TextEdit] = []
         for (field, range) in fields(text) {
@@ -58,7 +60,7 @@ enum ReportFields {
             if recipients.contains(field) {
                 made.append(TextEdit(range: value, replacement: Array("rfc822;\(rewriter.names.relayAddress.wireForm)".utf8)))
             } else if field.isNamed("Original-Message-ID") {
-                // The team's own comes back as it was.
+                // The team's own ids return unchanged.
                 let ids = rewriter.outwardIDs?.outward(MessageIDs.ids(in: text[value])) ?? []
                 made.append(
                     TextEdit(range: value, replacement: ids.first.map { [0x3C] + $0 + [0x3E] } ?? [], isMade: true))
@@ -84,8 +86,8 @@ enum ReportFields {
         return value.startIndex..<value.endIndex
     }
 
-    /// The name of a machine in such a field becomes `localhost`, always. In `Reporting-UA: host; product` (RFC 8098
-    /// section 3.2.1) it is first.
+    /// The name of a machine in such a field always becomes `localhost`. In `Reporting-UA: host;
+    /// product` (RFC 8098 section 3.2.1) it comes first.
     private static func host(_ text: [UInt8], _ value: Range<Int>, isFirst: Bool) -> TextEdit? {
         let pieces = text[value].split(separator: UInt8(ascii: ";"), maxSplits: 1).map { HeaderField.trim($0) }
         guard pieces.count == 2, let host = isFirst ? pieces.first : pieces.last, !host.isEmpty, !host.contains(0x20) else {

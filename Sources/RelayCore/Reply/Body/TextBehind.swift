@@ -1,11 +1,12 @@
-// Plain text behind the padding of a base64 body, as lists and scanners for viruses append it to a text that they do not decode.
+// Plain text after the padding of a base64 body. Mailing lists and virus scanners append it without
+// decoding the text.
 
 import InternetMessage
 import Support
 
 enum TextBehind {
-    /// A base64 text and the plain text behind its padding as one text in base64; nil where the body is no such text, or its
-    /// charset does not have ASCII as it is.
+    /// A base64 text and the plain text after its padding, as one base64 text. Nil if the body is
+    /// not such a text, or if its charset is not a superset of ASCII.
     static func joined(_ decoded: DecodedText, charset: String?) -> DecodedText? {
         guard decoded.encoding == .base64, !decoded.defects.isSubset(of: TextCoding.harmless) else { return nil }
         let raw = decoded.raw

@@ -7,27 +7,27 @@ import Support
 enum TextCoding {
     enum Outcome {
         case unchanged
-        /// The new encoded body; charset and transfer encoding are set where they could not be kept.
+        /// The new encoded body; charset and transfer encoding are set if they could not be kept.
         case changed([UInt8], charset: String?, encoding: TransferEncoding?)
-        /// It holds a name that cannot be replaced; the text says why.
+        /// It contains a name that cannot be replaced; the text says why.
         case impossible(String)
         /// Not text.
         case opaque
     }
 
-    /// Defects after which a body still decodes to one thing only.
+    /// Defects that still leave only one way to decode the body.
     static let harmless: Set<TransferDefect> = [
         .trailingWhiteSpace, .lowercaseEscape, .longLine, .rawOctet, .trailingSoftBreak, .invalidEscape, .incompleteGroup,
         .nonZeroPaddingBits,
     ]
 
-    /// A text of a reply as it is read, who wrote what of it, and how it is changed.
+    /// A decoded text of a reply, the origin of each stretch, and its edits.
     struct Reading {
         let utf8: [UInt8]
         let stretches: Stretches
         var edits: [TextEdit] = []
 
-        /// What was typed, as it is sent: without correspondents, which go back whoever they are.
+        /// The typed text as it is sent, without correspondents, which are sent in any case.
         var typed: [[UInt8]] {
             let text = edits.applied(to: utf8)
             var made: [Range<Int>] = []
@@ -52,7 +52,7 @@ enum TextCoding {
             return typed
         }
 
-        /// What each stretch of the text is, as it is sent.
+        /// The kind of each stretch of the text, as it is sent.
         var kinds: [StretchMap.Stretch] {
             var kinds: [StretchMap.Stretch] = []
             var (position, next) = (0, edits[...])
@@ -72,13 +72,13 @@ enum TextCoding {
             return kinds
         }
 
-        /// Whether a reader sees nothing in it.
+        /// Whether it shows nothing to a reader.
         func isBlank(_ syntax: TextSyntax) -> Bool {
             guard syntax == .markup else { return utf8.allSatisfy { $0 <= 0x20 } }
             return utf8.withUnsafeBufferPointer { Elements($0).text.allSatisfy { $0 <= 0x20 } }
         }
 
-        /// Letters and digits of what was typed, without tags.
+        /// The number of letters and digits in typed text, without tags.
         func typedLetters(_ syntax: TextSyntax) -> Int {
             var letters = 0
             stretches.forEach(upTo: utf8.count) { range, standing in
@@ -97,7 +97,7 @@ enum TextCoding {
     }
 
     /// A text in its place.
-    /// - Parameter isNeutral: whether what was typed is treated as quoted.
+    /// - Parameter isNeutral: whether typed text is treated like quoted text.
     static func read(_ decoded: DecodedText, part: MIMEPart, place: TextPlace, isNeutral: Bool = false) -> Reading {
         let utf8 = readable(decoded.bytes, part: part)
         let stretches = stretches(of: utf8, part: part, place: place)
@@ -108,15 +108,15 @@ enum TextCoding {
         if PartKind.isHeaderFields(part.contentType) { return ReportFields.stretches(of: utf8) }
         guard place == .body else { return Stretches(utf8, syntax: .plain, place: place) }
         if PartKind.isWrittenByProgram(part.contentType) { return Stretches(.program) }
-        // A card or a calendar that is no answer is the user's own.
+        // A card, or a calendar that is not an answer, is the user's own.
         if PartKind.isContentLines(part) { return Stretches(.typed) }
         return Stretches(utf8, syntax: PartKind.syntax(part.contentType), place: .body)
     }
 
-    /// How a text is sent, and what each stretch of it is.
+    /// The outgoing content of a text, with the kind of each stretch.
     /// - Parameters:
     ///   - body: as it is sent.
-    ///   - charset: a new one, of which ASCII is a part.
+    ///   - charset: a new one, which is a superset of ASCII.
     ///   - encoding: a new one.
     static func content(
         of part: MIMEPart, in body: ArraySlice<UInt8>, _ reading: Reading, charset: String? = nil,
@@ -133,7 +133,8 @@ enum TextCoding {
         return .text(form, fitted(reading.kinds, to: body, form))
     }
 
-    /// Stretches of a text, with the line break at its end that the sent body has or has not. One stretch is all of it.
+    /// Stretches of a text, adjusted to the line break at the end of the sent body. One stretch
+    /// covers all of it.
     static func fitted(_ kinds: [StretchMap.Stretch], to body: ArraySlice<UInt8>, _ form: StretchMap.Form) -> [StretchMap.Stretch]
     {
         guard let last = kinds.last else { return [StretchMap.Stretch(end: 0, kind: .made)] }
@@ -149,7 +150,7 @@ enum TextCoding {
         return fitted
     }
 
-    /// - Parameter reading: gets the edits.
+    /// - Parameter reading: receives the edits.
     static func rewrite(
         _ decoded: DecodedText, part: MIMEPart, place: TextPlace, _ reading: inout Reading, with text: TextRewriter
     ) -> Outcome {
@@ -170,8 +171,9 @@ enum TextCoding {
     }
 
     /// - Parameters:
-    ///   - stretches: in what was not typed, damage is no reason to refuse: it is written again as it is read.
-    ///   - isLeft: whether another reading of an edited text still holds something to be replaced.
+    ///   - stretches: damage in text that was not typed does not cause a refusal; that text is
+    ///     written again as it was read.
+    ///   - isLeft: whether another reading of an edited text still contains something to replace.
     ///   - find: finds what must be replaced in a text in UTF-8 or another superset of ASCII; in order, without overlaps.
     static func rewrite(
         _ decoded: DecodedText, part: MIMEPart, in stretches: Stretches = Stretches(.typed),
@@ -206,8 +208,8 @@ enum TextCoding {
                 edits, utf8: utf8, decoded: decoded, charset: charset, isDecodable: reading.isLossless, part: part, finding: find)
         case .unknown(let charset, let isSuperset):
             let edits = find(decoded.bytes)
-            // The meaning of the octets is known only if they are written like ASCII, and mean nothing else in any other
-            // reading.
+            // The meaning of the octets is known only if they are written like ASCII and mean
+            // nothing else in any other reading.
             guard UnknownCharset.isLikeASCII(decoded.bytes),
                 !UnknownCharset.readings(of: edits.applied(to: decoded.bytes)).contains(where: isLeft)
             else { return .impossible("text in an unknown charset") }
@@ -219,7 +221,7 @@ enum TextCoding {
         }
     }
 
-    /// A text in UTF-8 or another superset of ASCII, as `rewrite` reads it.
+    /// A text in UTF-8 or another superset of ASCII, in the form that `rewrite` reads.
     /// - Parameter decoded: from the transfer encoding.
     static func readable(_ decoded: [UInt8], part: MIMEPart) -> [UInt8] {
         guard case .other(let charset) = Family(part.contentType.charset, bytes: decoded),
@@ -230,7 +232,7 @@ enum TextCoding {
         return Array(read.utf8)
     }
 
-    /// An opaque part whose content is text after all; nil where it is not.
+    /// An opaque part with text as its content; nil if the content is not text.
     static func disguised(_ raw: ArraySlice<UInt8>, encoding: TransferEncoding) -> DecodedText? {
         // A program that does not know an encoding shows the octets unchanged.
         let decoded = encoding.decode(raw) ?? DecodedText(identity: raw)
@@ -240,7 +242,7 @@ enum TextCoding {
         return decoded
     }
 
-    /// Rewrites such a part; nil where it needs no edit.
+    /// Rewrites such a part; nil if it needs no edit.
     static func rewriteDisguised(_ decoded: DecodedText, _ reading: inout Reading, with text: TextRewriter) -> [UInt8]? {
         reading.edits = text.edits(decoded.bytes, syntax: .plain, in: reading.stretches)
         if ContentLines.begin(decoded.bytes) {
@@ -249,7 +251,7 @@ enum TextCoding {
         return reading.edits.isEmpty ? nil : encode(reading.edits, into: decoded)
     }
 
-    /// Another text in the place of a whole one, in UTF-8.
+    /// Replaces a complete text by another, in UTF-8.
     static func replaced(by text: [UInt8], _ decoded: DecodedText, part: MIMEPart) -> Outcome {
         encoded(text, like: decoded, part: part, charset: "utf-8")
     }
@@ -270,7 +272,8 @@ enum TextCoding {
         return keys.isEmpty ? folded : (folded + keys).reconciled
     }
 
-    /// With the edits of content lines whose words a fold divides; lines that change are folded again.
+    /// Adds the edits of content lines with words that a fold divides. Changed lines are folded
+    /// again.
     private static func lines(
         _ edits: [TextEdit], _ bytes: [UInt8], syntax: TextSyntax, in stretches: Stretches, with text: TextRewriter
     ) -> [TextEdit] {
@@ -278,7 +281,7 @@ enum TextCoding {
         return all.isEmpty ? [] : ContentLines.refolding(all, in: bytes)
     }
 
-    /// The edits of a text as its reader sees it: lines without the breaks that programs put into them.
+    /// The edits of a text as its reader sees it: lines without the breaks that programs inserted.
     private static func found(
         _ bytes: [UInt8], part: MIMEPart, syntax: TextSyntax, in stretches: Stretches, with text: TextRewriter
     ) -> [TextEdit] {
@@ -289,7 +292,8 @@ enum TextCoding {
         return text.edits(joined.octets, syntax: syntax, in: moved).map { $0.range.isEmpty ? $0 : joined.folded($0) }
     }
 
-    /// The breaks of a flowed text that are no part of it (RFC 3676 section 4.2, DelSp), outside of quotations.
+    /// The breaks of a flowed text that do not belong to it (RFC 3676 section 4.2, DelSp), outside
+    /// of quotations.
     private static func softBreaks(_ bytes: [UInt8], _ part: MIMEPart) -> [Range<Int>] {
         guard part.contentType.matches("text", "plain"), let flag = part.contentType.parameters["delsp"],
             Array(flag.utf8).equalsIgnoringASCIICase("yes".utf8)
@@ -312,18 +316,18 @@ enum TextCoding {
 
     // MARK: Charsets
 
-    /// Whether every ASCII octet stands for itself in a charset.
+    /// Whether every ASCII octet means itself in a charset.
     static func isLikeASCII(_ charset: String?) -> Bool {
         if case .ascii = Family(charset, bytes: []) { true } else { false }
     }
 
     /// How the octets of a charset relate to ASCII.
     private enum Family {
-        /// Every ASCII octet stands for itself and for nothing else.
+        /// Every ASCII octet means itself, and no other octet does.
         case ascii
-        /// To be decoded first.
+        /// Must be decoded first.
         case other(String)
-        /// An unknown label; whether it begins like those of supersets of ASCII.
+        /// An unknown label, and whether it begins like the labels of supersets of ASCII.
         case unknown(String, isSuperset: Bool)
 
         init(_ label: String?, bytes: [UInt8]) {
@@ -331,7 +335,8 @@ enum TextCoding {
             if bytes.starts(with: [0xFF, 0xFE]) || bytes.starts(with: [0xFE, 0xFF]) {
                 self = .other(name.hasPrefix("utf-16") || name.hasPrefix("utf-32") ? name : "utf-16")
             } else if Self.isSuperset(name) {
-                // Characters beyond ASCII may belong to a name, or be unseen within one, and must be read correctly.
+                // Non-ASCII characters may belong to a name, or be invisible within one, and must
+                // be read correctly.
                 let isPlain =
                     name.hasPrefix("utf-8") || name.hasPrefix("utf8") || !bytes.contains { $0 >= 0x80 } || bytes.isValidUTF8
                 if let wide = Self.wide(bytes) {
@@ -348,7 +353,7 @@ enum TextCoding {
             }
         }
 
-        /// UTF-16 under another name: nearly every other octet is NUL.
+        /// UTF-16 under another name: nearly every second octet is NUL.
         private static func wide(_ bytes: [UInt8]) -> String? {
             let sample = min(bytes.count, 2_000) / 2
             guard sample >= 8, bytes.count % 2 == 0, bytes[0] == 0 || bytes[1] == 0 else { return nil }
@@ -372,13 +377,15 @@ enum TextCoding {
         }
     }
 
-    /// A text whose charset is not a superset of ASCII: kept in its charset where that can express it, else UTF-8.
+    /// A text in a charset that is not a superset of ASCII. It stays in its charset if that can
+    /// express the edits; otherwise it becomes UTF-8.
     private static func recode(
         _ edits: [TextEdit], utf8: [UInt8], decoded: DecodedText, charset: String, isDecodable: Bool, part: MIMEPart,
         finding find: ([UInt8]) -> [TextEdit]
     ) -> Outcome {
         let wanted = String(decoding: edits.applied(to: utf8), as: UTF8.self)
-        // The octets around a name stay unchanged where the names are in plain ASCII, as in ISO-2022-JP.
+        // The octets around a name stay unchanged if the names are in plain ASCII, as in
+        // ISO-2022-JP.
         let rawEdits = find(decoded.bytes)
         if !rawEdits.isEmpty, Charset.decode(rawEdits.applied(to: decoded.bytes), charset) == wanted {
             return splice(rawEdits, into: decoded, part: part)
@@ -422,12 +429,13 @@ enum TextCoding {
         }
     }
 
-    /// The whole text re-encoded.
+    /// The complete text, encoded again.
     private static func encoded(_ bytes: [UInt8], like decoded: DecodedText, part: MIMEPart, charset: String?) -> Outcome {
         if part.transferEncoding == .sevenBit, bytes.contains(where: { $0 >= 0x80 || $0 == 0 }) {
             return .changed(ending(like: decoded.raw, Base64.encode(bytes)), charset: charset, encoding: .base64)
         }
-        // Quoted-printable is for lines: an LF that is half a character would become a line break.
+        // Quoted-printable is for lines: an LF that is half of a character would become a line
+        // break.
         if part.transferEncoding == .quotedPrintable, bytes.contains(0) {
             return .changed(ending(like: decoded.raw, Base64.encode(bytes)), charset: charset, encoding: .base64)
         }
@@ -490,7 +498,7 @@ enum QuotedPrintableSplice {
         return output
     }
 
-    /// Puts soft line breaks into those lines that hold an edit and have become too long.
+    /// Inserts soft line breaks into edited lines that became too long.
     private static func wrapped(_ body: [UInt8], at touched: [Int]) -> [UInt8] {
         var output: [UInt8] = []
         output.reserveCapacity(body.count + body.count / 16 + touched.count * 3)
@@ -518,7 +526,7 @@ enum QuotedPrintableSplice {
         }
         var column = 0
         var index = 0
-        // Where the octets begin that are not yet copied.
+        // The start of the octets that are not yet copied.
         var begin = 0
         while index < count {
             let width = line[index] == UInt8(ascii: "=") && index + 2 < count && line[index + 1].hexValue != nil ? 3 : 1

@@ -3,14 +3,14 @@
 import InternetMessage
 
 enum UnknownCharset {
-    /// On average, one in this many octets must be ASCII white space: prose in an 8-bit charset has one in six, Chinese in
-    /// lines one in eighty. EBCDIC has none.
+    /// On average, at least one in this many octets must be ASCII white space. Prose in an 8-bit
+    /// charset has one in six; Chinese in lines has one in eighty; EBCDIC has none.
     private static let blankEvery = 128
-    /// Fewer octets hold no address.
+    /// Fewer octets cannot contain an address.
     private static let shortest = 8
 
-    /// Whether ASCII octets stand for themselves here: there are no controls, which shift from one set to another, and among
-    /// other octets there is ASCII white space between words or lines.
+    /// Whether ASCII octets mean themselves here: there are no control characters, which switch
+    /// between character sets, and ASCII white space separates words or lines among other octets.
     static func isLikeASCII(_ octets: [UInt8]) -> Bool {
         var (blanks, isWide) = (0, false)
         for octet in octets {
@@ -24,7 +24,8 @@ enum UnknownCharset {
         return !isWide || octets.count <= shortest || blanks * blankEvery >= octets.count
     }
 
-    /// The octets as read in other charsets with ASCII letters: EBCDIC, UTF-7 and HZ, where they could be written in those.
+    /// The octets read in other charsets with ASCII letters: EBCDIC, UTF-7 and HZ, if they may be
+    /// written in those.
     static func readings(of octets: [UInt8]) -> [[UInt8]] {
         var labels: [String] = []
         if octets.contains(where: { $0 >= 0x80 }) { labels.append("ibm037") }

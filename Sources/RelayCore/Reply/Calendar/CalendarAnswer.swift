@@ -1,23 +1,24 @@
-// The answer to a team's invitation, rebuilt: what the invitation said comes back as it came, and of the user nothing but the
-// answer.
+// Rebuilds the answer to a team's invitation. The content of the invitation returns unchanged; of
+// the user's data, only the answer is sent.
 
 import InternetMessage
 import Support
 
-/// An iTIP object (RFC 5546) that answers one of the team.
+/// An iTIP object (RFC 5546) that answers an invitation of the team.
 struct CalendarAnswer {
     private let root: CalendarComponent
     private let method: [UInt8]?
-    /// Whether there was more in it than can be read.
+    /// Whether the calendar had more content than can be read.
     private let isOverfull: Bool
 
     /// Methods by which an attendee answers an organizer (RFC 5546 section 1.4).
     private static let answers = ["REPLY", "COUNTER", "DECLINECOUNTER", "REFRESH"].map { Array($0.utf8) }
 
-    /// Nil where the calendar is the user's own: no answer, and of no organizer who has a reverse address.
+    /// Nil if the calendar is the user's own: it is not an answer, and its organizer has no reverse
+    /// address.
     init?(_ text: [UInt8], isReverse: (AddrSpec) -> Bool) {
         guard let root = CalendarComponent.read(text) else {
-            // Only the method is read, which stands before all components.
+            // Only the method is read, which comes before all components.
             method = Self.method(in: text)
             guard method.map(Self.answers.contains) == true || Self.namesReverse(text, isReverse) else { return nil }
             (self.root, isOverfull) = (CalendarComponent(name: []), true)
@@ -52,13 +53,13 @@ struct CalendarAnswer {
 
     // MARK: Writing
 
-    /// Who is written, and how text is.
+    /// The addresses in the answer, and the rewriting of its text.
     struct Parties {
-        /// The user, as the team knows them.
+        /// The user, under the address that the team knows.
         let attendee: AddrSpec
-        /// The one to whom the answer goes, where the calendar does not name them.
+        /// The recipient of the answer, if the calendar does not name the organizer.
         let organizer: AddrSpec?
-        /// What a reverse address of the account stands for.
+        /// Returns the correspondent behind a reverse address of the account.
         let correspondent: (AddrSpec) -> AddrSpec?
         /// Whether an address is a reverse address of the account.
         let isReverse: (AddrSpec) -> Bool
@@ -66,7 +67,7 @@ struct CalendarAnswer {
         let neutral: ([UInt8]) -> [UInt8]
     }
 
-    /// The calendar as it goes to the team, in UTF-8.
+    /// The calendar as the team gets it, in UTF-8.
     func rebuilt(for parties: Parties) -> [UInt8] {
         var writer = CalendarWriter(parties: parties)
         let calendars = root.children.filter { $0.isNamed("VCALENDAR") }
@@ -106,13 +107,13 @@ private struct CalendarWriter {
 
     private static let components = set("VEVENT VTODO VJOURNAL VFREEBUSY VTIMEZONE")
     private static let observances = set("STANDARD DAYLIGHT")
-    /// Properties whose value is a time, a number or a rule.
+    /// Properties with a value that is a time, a number or a rule.
     private static let plain = set(
         """
         SEQUENCE DTSTAMP RECURRENCE-ID DTSTART DTEND DUE DURATION COMPLETED PERCENT-COMPLETE RRULE RDATE EXDATE EXRULE STATUS
         PRIORITY FREEBUSY LAST-MODIFIED TZOFFSETFROM TZOFFSETTO CREATED TRANSP
         """)
-    /// Those that may stand more than once.
+    /// Properties that may occur more than once.
     private static let repeated = set("RDATE EXDATE FREEBUSY COMMENT REQUEST-STATUS RRULE")
     private static let parameters = set("VALUE RANGE FBTYPE RELATED")
     /// Vocabularies of RFC 5545 section 3.2.
@@ -138,7 +139,7 @@ private struct CalendarWriter {
     private mutating func write(_ property: CalendarProperty, _ attendee: CalendarProperty?) {
         switch String(decoding: property.name, as: UTF8.self) {
         case "UID", "TZID":
-            // As it came: the team looks for it.
+            // Unchanged, as the team looks for it.
             guard property.value.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else { return }
             line(property.name + [UInt8(ascii: ":")] + property.value)
         case "SUMMARY", "COMMENT", "TZNAME":
@@ -165,10 +166,12 @@ private struct CalendarWriter {
         }
     }
 
-    /// The address without what RFC 6068 wants encoded: calendar programs compare it octet by octet.
+    /// The address with the characters of RFC 6068 unencoded, as calendar programs compare it octet
+    /// by octet.
     private static func uri(_ address: AddrSpec) -> [UInt8] { MailtoURI.percentEncoded(Array(address.wireForm.utf8), true) }
 
-    /// The one who answers, by the form of the calendar: never by who it is.
+    /// The attendee who answers. Found by the form of the calendar, never by the identity of the
+    /// user.
     private func attendee(of component: CalendarComponent) -> CalendarProperty? {
         let all = component.properties.filter { $0.isNamed("ATTENDEE") }
         let others = all.filter { !($0.address.map(parties.isReverse) ?? false) }
@@ -201,7 +204,7 @@ private struct CalendarWriter {
         return text
     }
 
-    /// RFC 5546 section 3.6: the code as it came, and the words of the standard.
+    /// RFC 5546 section 3.6: the received code, with the words of the standard.
     private mutating func requestStatus(_ value: [UInt8]) {
         let code = value.prefix { $0 != UInt8(ascii: ";") }
         guard code.count >= 3, code.count <= 8, code.allSatisfy({ $0.isASCIIDigit || $0 == UInt8(ascii: ".") }) else { return }

@@ -1,4 +1,4 @@
-// iCalendar taken apart (RFC 5545): components, and properties with their parameters.
+// Parses iCalendar (RFC 5545): components, and properties with their parameters.
 
 import InternetMessage
 import Support
@@ -60,7 +60,7 @@ struct CalendarProperty {
     /// The first value of a parameter.
     func parameter(_ name: String) -> [UInt8]? { parameters.first { $0.name.elementsEqual(name.utf8) }?.values.first }
 
-    /// The address that the value is, with or without a scheme.
+    /// The address in the value, with or without a scheme.
     var address: AddrSpec? { Self.address(value) }
 
     static func address(_ value: [UInt8]) -> AddrSpec? {
@@ -72,7 +72,7 @@ struct CalendarProperty {
     }
 }
 
-/// A component with what is in it.
+/// A component with its content.
 struct CalendarComponent {
     /// Upper case; empty for the root.
     let name: [UInt8]
@@ -83,7 +83,8 @@ struct CalendarComponent {
     private static let maximumCount = 50
     private static let maximumProperties = 500
 
-    /// The components of a text, below a root without a name; nil where there are more than any invitation has.
+    /// The components of a text, below a root without a name; nil if there are more than in any
+    /// invitation.
     static func read(_ text: [UInt8]) -> CalendarComponent? {
         var open = [CalendarComponent(name: [])]
         var count = 0
@@ -95,7 +96,7 @@ struct CalendarComponent {
                 guard open.count < maximumDepth, count <= maximumCount else { return nil }
                 open.append(CalendarComponent(name: CalendarProperty.upper(property.value)))
             } else if property.isNamed("END") {
-                // An end closes what it names, and what was left open within it.
+                // An end closes the component that it names, and every open component within it.
                 let name = CalendarProperty.upper(property.value)
                 guard let index = open.lastIndex(where: { $0.name == name }), index > 0 else { continue }
                 while open.count > index { close(&open) }

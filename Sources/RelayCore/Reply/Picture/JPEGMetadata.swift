@@ -9,7 +9,7 @@ enum JPEGMetadata {
         var isTurned = false
         var position = 2
         while position + 1 < octets.count {
-            // Fill octets may be before a marker; anything else there is not of the picture.
+            // Fill octets may be before a marker. Other octets there do not belong to the picture.
             guard octets[position] == 0xFF, octets[position + 1] != 0xFF else {
                 position += 1
                 continue
@@ -32,7 +32,7 @@ enum JPEGMetadata {
                 }
             case 0xEE where content.starts(with: "Adobe".utf8) && content.count >= 12:
                 output += [0xFF, 0xEE, 0, 14] + content.prefix(12)
-            // Frames, tables, restart intervals and the like.
+            // Frames, tables, restart intervals and similar.
             case 0xC0...0xCF, 0xDB...0xDF: output += octets[position..<content.endIndex]
             case 0xDA:
                 let scanEnd = scanEnd(octets, from: content.endIndex)
@@ -46,7 +46,7 @@ enum JPEGMetadata {
         return output + end
     }
 
-    /// What a segment holds behind its length; nil where the file ends before.
+    /// The content of a segment after its length; nil if the file ends earlier.
     private static func content(_ octets: [UInt8], at marker: Int) -> ArraySlice<UInt8>? {
         guard marker + 3 < octets.count else { return nil }
         let length = Int(octets[marker + 2]) << 8 | Int(octets[marker + 3])
@@ -54,7 +54,7 @@ enum JPEGMetadata {
         return octets[(marker + 4)..<(marker + 2 + length)]
     }
 
-    /// The next marker that is no restart: within a scan, `FF` is followed by zero.
+    /// The next marker that is not a restart. Within a scan, zero follows `FF`.
     private static func scanEnd(_ octets: [UInt8], from start: Int) -> Int {
         octets.withUnsafeBufferPointer { octets in
             var position = start
@@ -64,15 +64,15 @@ enum JPEGMetadata {
                 }
                 position += 1
             }
-            // Of a marker that is cut off, nothing is left.
+            // A truncated marker is removed completely.
             return octets.count > start && octets[octets.count - 1] == 0xFF ? octets.count - 1 : octets.count
         }
     }
 
-    // MARK: How the picture is turned
+    // MARK: The orientation of the picture
 
-    /// The orientation that Exif tells, where it is not the usual one (Exif 2.32 section 4.6.4, tag 0112). Phones write pictures
-    /// as the sensor was held.
+    /// The orientation in Exif, if it is not the default (Exif 2.32 section 4.6.4, tag 0112).
+    /// Phones store pictures in the orientation of the sensor.
     private static func orientation(_ segment: ArraySlice<UInt8>) -> UInt8? {
         guard segment.starts(with: "Exif\0\0".utf8) else { return nil }
         let tiff = Array(segment.dropFirst(6))
@@ -94,7 +94,7 @@ enum JPEGMetadata {
         return nil
     }
 
-    /// An Exif segment with nothing but the orientation.
+    /// An Exif segment with only the orientation.
     private static func segment(orientation: UInt8) -> [UInt8] {
         [0xFF, 0xE1, 0, 34] + Array("Exif\0\0II*\0".utf8) + [8, 0, 0, 0, 1, 0]
             + [0x12, 0x01, 3, 0, 1, 0, 0, 0, orientation, 0, 0, 0] + [0, 0, 0, 0]

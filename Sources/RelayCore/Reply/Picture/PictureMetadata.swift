@@ -1,26 +1,28 @@
-// Metadata of pictures: what a camera or a program wrote of its owner, and what a team wrote into a logo that comes back. It is
-// left out of every picture, and no picture is searched, so that nothing depends on what is in one.
+// Metadata of pictures: data that a camera or a program wrote about its owner, or that a team wrote
+// into a logo that returns. It is removed from every picture, and no picture is searched, so
+// nothing depends on the content of one.
 
 /// PNG, JPEG, GIF and WebP without metadata. The pixels stay octet for octet.
 enum PictureMetadata {
     enum Kind { case png, jpeg, gif, webP }
 
-    /// Octets that decide the kind.
+    /// Octets that identify the kind.
     static let signature = 16
 
-    /// What octets begin as, whatever they are called; nil for all that is none of the four.
+    /// The kind of picture with which octets begin, regardless of name and type; nil for all that
+    /// is none of the four.
     static func kind(of octets: some Collection<UInt8>) -> Kind? {
         let head = Array(octets.prefix(signature))
         if head.starts(with: PNGMetadata.signature) { return .png }
         if head.starts(with: [0xFF, 0xD8, 0xFF]) { return .jpeg }
-        // A text can begin with these words, but has no such octets behind them.
+        // A text can begin with these words, but has no such octets after them.
         let isBinary = head.contains { $0 < 0x09 }
         if isBinary, head.starts(with: "GIF87a".utf8) || head.starts(with: "GIF89a".utf8) { return .gif }
         if isBinary, head.starts(with: "RIFF".utf8), head.dropFirst(8).starts(with: "WEBP".utf8) { return .webP }
         return nil
     }
 
-    /// The picture without metadata, of a damaged one what can be read; nil for what is no such picture.
+    /// The picture without metadata; for a damaged one, its readable part; nil for other octets.
     static func stripped(_ octets: [UInt8]) -> [UInt8]? {
         switch kind(of: octets) {
         case .png: PNGMetadata.stripped(octets)
@@ -36,7 +38,8 @@ enum PictureMetadata {
 enum PNGMetadata {
     static let signature: [UInt8] = [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]
 
-    /// Chunks that say how the pixels are shown, with the most octets that each can have: behind them could be anything.
+    /// Chunks that determine how the pixels are shown, with the maximum octets of each, as anything
+    /// could follow those octets.
     private static let kept = [
         ("IHDR", 13), ("PLTE", 768), ("tRNS", 256), ("IDAT", Int.max), ("gAMA", 4), ("cHRM", 32), ("sRGB", 1), ("sBIT", 4),
         ("bKGD", 6), ("pHYs", 9), ("hIST", 512), ("cICP", 4), ("acTL", 8), ("fcTL", 26), ("fdAT", Int.max),
@@ -92,14 +95,15 @@ enum GIFMetadata {
 
     private static func tableLength(_ flags: UInt8) -> Int { flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1) }
 
-    /// How often an animation is shown: the extensions of Netscape and of AnimExts, with one block of three octets.
+    /// How often an animation repeats: the extensions of Netscape and of AnimExts, with one block
+    /// of three octets.
     private static func isLoop(_ block: ArraySlice<UInt8>) -> Bool {
         let name = block.dropFirst(3).prefix(11)
         return block.count == 19 && block.dropFirst().first == 0xFF
             && (name.elementsEqual("NETSCAPE2.0".utf8) || name.elementsEqual("ANIMEXTS1.0".utf8))
     }
 
-    /// Behind the empty block that ends a row of blocks; nil where the file ends before.
+    /// The index after the empty block that ends a row of blocks; nil if the file ends earlier.
     private static func blocksEnd(_ octets: [UInt8], from start: Int) -> Int? {
         var position = start
         while position < octets.count {

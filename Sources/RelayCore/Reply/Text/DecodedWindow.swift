@@ -1,8 +1,10 @@
-// Text as a reader or a program may see it: lower case, decoded, without breaks, with the origin of each unit.
+// Text in the form that a reader or a program may see: lower case, decoded, without breaks, with
+// the origin of each unit.
 
 import Support
 
-/// The ways in which text is decoded. Each is a separate reading, as `=be` is an octet in one and two letters in another.
+/// The ways to decode text. Each is a separate reading, as `=be` is an octet in one and two letters
+/// in another.
 struct DecodingPass: OptionSet {
     let rawValue: UInt8
 
@@ -16,16 +18,17 @@ struct DecodingPass: OptionSet {
     static let tags = DecodingPass(rawValue: 8)
 }
 
-/// One window of text in one decoding pass. Offsets are those of the whole text. Not thread-safe.
+/// One window of text in one decoding pass. Offsets are those of the complete text. Not
+/// thread-safe.
 final class DecodedWindow {
     /// Lower-cased, decoded octets without white space.
     var octets: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: storage, count: count) }
-    /// What was skipped before each unit.
+    /// The kinds of characters skipped before each unit.
     var separators: UnsafeBufferPointer<UInt8> { UnsafeBufferPointer(start: before, count: count) }
     /// Bits of `separators`.
     static let space: UInt8 = 1
     static let lineBreak: UInt8 = 2
-    /// Characters that are not seen, such as a soft hyphen: the text on both sides reads as one word.
+    /// Invisible characters, such as a soft hyphen: the text on both sides reads as one word.
     static let unseen: UInt8 = 4
 
     private let storage: UnsafeMutablePointer<UInt8>
@@ -33,7 +36,7 @@ final class DecodedWindow {
     private let lengths: UnsafeMutablePointer<UInt8>
     private let starts: UnsafeMutablePointer<Int32>
     private let capacity: Int
-    /// Octets of text that are read at once, at most.
+    /// Maximum octets of text that are read at once.
     let textCapacity: Int
     private var count = 0
     private var pendingGap: UInt8 = 0
@@ -41,13 +44,13 @@ final class DecodedWindow {
     /// The next `>` or `@`, as far as it was searched for, so that no octet is searched twice.
     private var tagStop = 0
 
-    /// Longest reference or tag that is read as one, in octets; anything longer is text.
+    /// Maximum octets of a reference or tag; anything longer is text.
     private static let maximumReference = 40
     private static let maximumTag = 200
-    /// Maximum units for one octet of text: a letter beyond ASCII may fold to more octets than it had.
+    /// Maximum units for one octet of text: a non-ASCII letter may fold to more octets than it had.
     private static let growth = 3
 
-    /// - Parameter capacity: octets of text that are read at once, at most.
+    /// - Parameter capacity: maximum octets of text that are read at once.
     init(foldsUnicode: Bool, capacity: Int) {
         self.foldsUnicode = foldsUnicode
         textCapacity = capacity
@@ -79,7 +82,8 @@ final class DecodedWindow {
         pendingGap = 0
     }
 
-    /// The class of each octet in all passes: literal, capital, white space, line break, or something to be decoded.
+    /// The class of each octet in all passes: literal, capital, white space, line break, or
+    /// something to decode.
     private static let classes: [UInt8] = (0..<256).map { octet in
         switch octet {
         case 0x41...0x5A: 1
@@ -90,7 +94,7 @@ final class DecodedWindow {
         }
     }
 
-    /// Reads `text[from..<to]` in place of what was read before.
+    /// Reads `text[from..<to]` in place of the text that was read before.
     func read(_ text: UnsafeBufferPointer<UInt8>, from: Int, to: Int, lens: DecodingPass) {
         count = 0
         tagStop = from
@@ -118,12 +122,12 @@ final class DecodedWindow {
         }
     }
 
-    /// Forgets the text that was read before.
+    /// Discards the state of the text that was read before.
     func begin() { tagStop = 0 }
 
-    /// Reads a mark at one index that may stand for something else: `octets` holds the result, and is empty where it is not
-    /// seen. Indices of one text rise, from `begin` on.
-    /// - Returns: the octets it took.
+    /// Reads a mark at one index that may represent another character. `octets` holds the result,
+    /// and is empty for an invisible one. From `begin` on, the indices of one text must rise.
+    /// - Returns: the number of octets read.
     func readMark(at index: Int, in text: UnsafeBufferPointer<UInt8>, lens: DecodingPass) -> Int {
         count = 0
         return readMark(text, index, text.count, lens)
@@ -134,7 +138,7 @@ final class DecodedWindow {
         text[index] == 0x0A ? skipQuoting(text, index + 1, to) : index + 1
     }
 
-    /// Reads a mark that may stand for something else; returns the octets it took.
+    /// Reads a mark that may represent another character; returns the number of octets read.
     private func readMark(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int, _ lens: DecodingPass) -> Int {
         let octet = text[index]
         switch octet {
@@ -154,14 +158,14 @@ final class DecodedWindow {
         return 1
     }
 
-    /// Quote marks at the beginning of a line belong to its break: `> `, `>> `.
+    /// Quote marks at the beginning of a line belong to its line break: `> `, `>> `.
     private static func skipQuoting(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         var end = index
         while end < to, end - index < 64, text[end] == UInt8(ascii: ">") || text[end] == 0x20 { end += 1 }
         return end
     }
 
-    /// Octets of `=` white space CRLF, or 0.
+    /// The number of octets of `=` white space CRLF, or 0.
     static func softBreak(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         var end = index + 1
         while end < to, end - index < 64, text[end] == 0x20 || text[end] == 0x09 { end += 1 }
@@ -170,7 +174,8 @@ final class DecodedWindow {
         return text[end] == 0x0D && end + 1 < to && text[end + 1] == 0x0A ? end + 2 - index : 0
     }
 
-    /// The next offset at which a lens has something to decode that the plain reading leaves unchanged; nil for none.
+    /// The next offset at which this pass decodes something that the plain reading leaves
+    /// unchanged; nil for none.
     static func nextDecoded(_ lens: DecodingPass, _ text: UnsafeBufferPointer<UInt8>, from: Int) -> Int? {
         let mark: UInt8 = lens.contains(.percent) ? 0x25 : lens.contains(.equals) ? 0x3D : lens.contains(.plus) ? 0x2B : 0x3C
         var index = from
@@ -197,11 +202,11 @@ final class DecodedWindow {
         return tagStop + 1
     }
 
-    // MARK: Encoded characters. Each reads at `index` and returns the octets it took.
+    // MARK: Encoded characters. Each function reads at `index` and returns the octets it read.
 
     private func readHex(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int, prefix: UInt8) -> Int {
         var at = index + 1
-        // `%2540`: encoded twice, or more.
+        // `%2540`: encoded twice or more often.
         if prefix != 0 {
             while at + 3 < to, at - index < 9, text[at] == 0x32, text[at + 1] == 0x35 { at += 2 }
         }
@@ -213,13 +218,14 @@ final class DecodedWindow {
         return at + 2 - index
     }
 
-    /// The marks of addresses that may be written after backslashes.
+    /// The marks of addresses that may be written after a backslash.
     private static func isMark(_ value: UInt32) -> Bool {
         value == 0x40 || value == 0x2B || (0x2D...0x2E).contains(value) || value == 0x5F
     }
 
-    /// Reads a mark after a backslash as CSS (`\40`, with leading zeros), JavaScript (`\100`, `\u{40}`), RTF (`\'40`, `\u64?`)
-    /// and Markdown (`\_`, `\.`) write it; returns 0 where there is none.
+    /// Reads a mark after a backslash in the form of CSS (`\40`, with leading zeros), JavaScript
+    /// (`\100`, `\u{40}`), RTF (`\'40`, `\u64?`) or Markdown (`\_`, `\.`); returns 0 if there is
+    /// none.
     private func readMarkEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         let first = index + 1
         guard first + 1 < to else { return 0 }
@@ -269,7 +275,7 @@ final class DecodedWindow {
         return (UInt32(high << 4 | low), at + 2)
     }
 
-    /// `\u0040`, `\x40`; any other backslash stands for itself.
+    /// `\u0040`, `\x40`; any other backslash is literal.
     private func readEscape(_ text: UnsafeBufferPointer<UInt8>, _ index: Int, _ to: Int) -> Int {
         let width = readMarkEscape(text, index, to)
         guard width == 0 else { return width }
@@ -325,7 +331,8 @@ final class DecodedWindow {
                 name = name << 8 | UInt64(text[at])
                 at += 1
             }
-            // One name is longer than eight letters: recognized by the first eight and by those that follow.
+            // One name is longer than eight letters. It is recognised by the first eight and by the
+            // letters after them.
             if name == Self.zeroWidth, at + 6 <= limit, (0..<6).allSatisfy({ text[at + $0] == Self.zeroWidthRest[$0] }) {
                 at += 6
             }
@@ -344,7 +351,7 @@ final class DecodedWindow {
         (0x30...0x39).contains(octet) || (0x61...0x7A).contains(octet | 0x20)
     }
 
-    /// The references for characters of addresses, and for characters that are not seen.
+    /// The references for characters of addresses, and for invisible characters.
     private static let references: [UInt64: UInt32] = Dictionary(
         uniqueKeysWithValues: names.map { (packed($0), UInt32($1)) })
     private static let names: KeyValuePairs<String, Int> = [
@@ -383,12 +390,13 @@ final class DecodedWindow {
         return length
     }
 
-    /// Whether `appendScalar` has a replacement for a character beyond ASCII.
+    /// Whether `appendScalar` has a replacement for a non-ASCII character.
     private static func isSpecial(_ value: UInt32) -> Bool {
         value == 0xA0 || CompatibilityFold.isUnseen(value) || CompatibilityFold.octet(value) != nil
     }
 
-    /// Appends a character as it is read: nothing for one that is not seen, the ASCII form for a full-width one.
+    /// Appends a character in the form that is read: nothing for an invisible one, the ASCII form
+    /// for a full-width one.
     private func appendScalar(_ value: UInt32, _ start: Int, _ length: Int, isOctet: Bool) {
         switch value {
         case 0x20, 0x09, 0: pendingGap |= Self.space
@@ -399,7 +407,7 @@ final class DecodedWindow {
         case 0xA0: pendingGap |= Self.space
         case _ where CompatibilityFold.isUnseen(value): pendingGap |= Self.unseen
         default:
-            // Among them the dots of domains written in East Asian scripts (RFC 3490 section 3.1).
+            // They include the dots of domains in East Asian scripts (RFC 3490 section 3.1).
             if let octet = CompatibilityFold.octet(value) { return append(octet, start, length) }
             guard let scalar = Unicode.Scalar(value) else {
                 append(0xEF, start, length)

@@ -1,17 +1,19 @@
-// base64 in text: in links that name their reader, in data URLs, in vCards and in quoted sources of messages.
+// base64 in text: in links that identify their reader, in data URLs, in vCards and in quoted
+// sources of messages.
 
 import InternetMessage
 import LeakSearch
 import Support
 
-/// Finds runs of base64 in a text and rewrites them. Keeps its memory between texts; not thread-safe, one for each level of
-/// nesting.
+/// Finds runs of base64 in a text and rewrites them. Keeps its memory between texts. Not
+/// thread-safe: make one for each level of nesting.
 final class EmbeddedBase64 {
     /// A run of base64 in a text, its lines joined.
     private struct Run {
-        /// Where it is, padding included.
+        /// Its range, padding included.
         let range: Range<Int>
-        /// The break between its lines, and the characters of the first; nil where it is one line.
+        /// The break between its lines, and the characters of the first line; nil if it has only
+        /// one line.
         let lines: (lineBreak: [UInt8], length: Int)?
         let isPadded: Bool
     }
@@ -19,13 +21,14 @@ final class EmbeddedBase64 {
     private let sextets = OctetBuffer(capacity: 1_024)
     private let decoded = OctetBuffer(capacity: 1_024)
 
-    /// Lines shorter than this are words.
+    /// Shorter lines are words.
     private static let shortestLine = 40
 
     /// The runs of a text that must be rewritten, in order.
-    /// - Parameters:
-    ///   - mayHold: whether decoded octets must be searched; called for every run, and for short ones up to four times.
-    ///   - rewrite: returns the new content of the run at a range; nil where it stays.
+    /// - mayHold: whether decoded octets must be searched. Called for every run, and up to four
+    ///   times for short ones.
+    /// - rewrite: returns the new content of the run at a range; nil if it stays.
+    ///   - rewrite: returns the new content of the run at a range; nil if it stays.
     func edits(
         in text: UnsafeBufferPointer<UInt8>, mayHold: (UnsafeBufferPointer<UInt8>) -> Bool,
         rewrite: ([UInt8], Range<Int>) -> [UInt8]?
@@ -69,7 +72,7 @@ final class EmbeddedBase64 {
         {
             var end = next
             while end < text.count, end - next < length, values[Int(text[end])] < 64 { end += 1 }
-            // A line that continues with something else is not part of the run.
+            // A line with other text after it does not belong to the run.
             guard end == text.count || Self.endsLine(text[end]) else { break }
             if lines == nil { lines = (Array(text[index..<next]), length) }
             append(text, next..<end, values)
@@ -104,7 +107,7 @@ final class EmbeddedBase64 {
         return end
     }
 
-    /// Decodes from a character on; returns how many characters at the end are part of no octet.
+    /// Decodes from a character on. Returns how many characters at the end belong to no octet.
     private func decode(from offset: Int) -> Int {
         decoded.reserve(sextets.count / 4 * 3 + 3)
         Base64Sextets.decode(sextets, from: offset, to: sextets.count, into: decoded)

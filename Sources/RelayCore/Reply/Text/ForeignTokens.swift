@@ -1,12 +1,14 @@
-// Finds tokens of other accounts of this relay without their domain, so that no team gets one that is another's.
+// Finds tokens of other accounts of this relay without their domain, so that no team gets another
+// team's token.
 
 import InternetMessage
 
 enum ForeignTokens {
-    /// Octets of the longest local part (RFC 5321 section 4.5.3.1.1).
+    /// Maximum octets of a local part (RFC 5321 section 4.5.3.1.1).
     private static let maximumLocalPart = 64
 
-    /// Calls with each word that is a token of another account, whose last part begins in a range of the text.
+    /// Calls `body` with each word that is a token of another account, if its last part begins in a
+    /// range of the text.
     /// - Parameter isForeign: whether a local part is such a token, as its MAC shows.
     static func find(
         _ window: DecodedWindow, _ range: Range<Int>, isForeign: ([UInt8]) -> Bool, _ body: (Range<Int>) -> Void

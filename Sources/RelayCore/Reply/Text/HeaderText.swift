@@ -1,4 +1,5 @@
-// Writes text into header fields: folded at spaces, beyond ASCII in encoded words (RFC 2047).
+// Writes text into header fields: folded at spaces, with non-ASCII text in encoded words (RFC
+// 2047).
 
 import InternetMessage
 import Support
@@ -10,13 +11,13 @@ enum HeaderText {
     /// An unstructured value without its leading space.
     /// - Parameters:
     ///   - text: UTF-8 without control characters.
-    ///   - column: octets that are before it on the first line.
+    ///   - column: octets before it on the first line.
     static func unstructured(_ text: [UInt8], startingAt column: Int) -> [UInt8] {
         let isPlain = text.allSatisfy { $0 >= 0x20 && $0 < 0x7F } && !EncodedWord.occurs(in: text[...])
         return isPlain ? fold(text, startingAt: column) : encodedWords(text, startingAt: column)
     }
 
-    /// Encoded words of base64 in UTF-8, each holding whole characters.
+    /// Encoded words of base64 in UTF-8, each with complete characters.
     static func encodedWords(_ text: [UInt8], startingAt column: Int) -> [UInt8] {
         var output: [UInt8] = []
         var room = max(12, lineLength - column - 12)
@@ -37,8 +38,8 @@ enum HeaderText {
         return output
     }
 
-    /// Breaks a value before spaces so that lines keep within the recommended length where they can. Nothing is added but line
-    /// breaks.
+    /// Breaks a value before spaces, so that lines stay within the recommended length if possible.
+    /// Inserts only line breaks.
     static func fold(_ text: [UInt8], startingAt column: Int) -> [UInt8] {
         var output: [UInt8] = []
         var column = column
@@ -62,10 +63,10 @@ enum HeaderText {
 
 /// Finds runs of adjacent encoded words in any text.
 enum EncodedWordRuns {
-    /// Longest encoded word that is looked at; RFC 2047 allows 75, programs write more.
+    /// Maximum octets of an encoded word; RFC 2047 allows 75, but programs write more.
     private static let maximumLength = 2_000
 
-    /// Ranges from the first `=?` to the last `?=` of words with nothing but white space between them.
+    /// Ranges from the first `=?` to the last `?=` of words with only white space between them.
     static func find(in text: [UInt8]) -> [Range<Int>] {
         var runs: [Range<Int>] = []
         var index = 0
@@ -85,7 +86,7 @@ enum EncodedWordRuns {
         return runs
     }
 
-    /// The end of the word that begins here; nil where none does.
+    /// The end of the word that begins here; nil if none does.
     private static func word(in text: [UInt8], at start: Int) -> Int? {
         let limit = min(text.count, start + maximumLength)
         var marks = 0

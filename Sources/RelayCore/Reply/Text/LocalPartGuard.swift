@@ -1,16 +1,18 @@
-// When a local part alone, without its domain, gives the inbox away.
+// Decides when a local part alone, without its domain, reveals the inbox.
 
-/// How the bare local part of an inbox is searched for. Letters that can be pronounced are a word or a name, and stay:
-/// *market*, *berlin*, *michael*. With a digit or a separator, or if it cannot be pronounced, it is distinctive, and is hidden.
+/// How the bare local part of an inbox is searched for. Letters that can be pronounced are a word
+/// or a name, and stay: *market*, *berlin*, *michael*. A local part with a digit or a separator, or
+/// one that cannot be pronounced, is distinctive and is hidden.
 package enum LocalPartGuard: Sendable, Hashable {
     /// Not searched for: short, or letters that are a word or a name.
     case none
     /// Hidden as a whole word in any letter case.
     case word
-    /// Made by chance or by a program: hidden wherever the characters occur, also inside longer words.
+    /// Random, or made by a program: hidden at every occurrence, even inside longer words.
     case anywhere
 
-    /// Minimum octets of a bare local part that is searched for: shorter ones are found in too many words and numbers.
+    /// Minimum octets of a bare local part that is searched for. Shorter ones occur in too many
+    /// words and numbers.
     package static let minimumLength = 6
 
     /// - Parameter local: lower case.
@@ -28,14 +30,16 @@ package enum LocalPartGuard: Sendable, Hashable {
         }
     }
 
-    /// This many consonants in a row cannot be pronounced; letters of one sound are counted once: *Marktstrasse* has five.
+    /// This many consonants in a row cannot be pronounced. Letters of one sound count once:
+    /// *Marktstrasse* has five.
     private static let unspeakable = 6
-    /// Letters that are one sound in the languages of Europe, longest first.
+    /// Letters that form one sound in the languages of Europe, longest first.
     private static let sounds = ["tsch", "tch", "sch", "ch", "ck", "gh", "ng", "ph", "sh", "sp", "st", "th", "ts", "tz"].map {
         Array($0.utf8)
     }
 
-    /// Whether letters have a vowel, and never more consonants in a row than words of several languages have.
+    /// Whether letters have a vowel, and not more consonants in a row than words of several
+    /// languages have.
     private static func isPronounceable(_ letters: [UInt8]) -> Bool {
         var consonants = 0
         var hasVowel = false

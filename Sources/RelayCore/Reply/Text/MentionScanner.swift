@@ -8,11 +8,12 @@ package enum TextSyntax: Sendable, Hashable {
     case plain
     /// HTML and XML: `&`, `<`, `>` and quotes are written as references.
     case markup
-    /// A file name: text around an address in it, as in `bill-anna@example.org.pdf`, is not part of the address.
+    /// A file name: text next to an address in it, as in `bill-anna@example.org.pdf`, does not
+    /// belong to the address.
     case fileName
 }
 
-/// A class, as each candidate would copy all it holds.
+/// A class, because each candidate would otherwise copy all its content.
 final class MentionScanner {
     let index: NameIndex
     let names: ReplyNames
@@ -21,9 +22,11 @@ final class MentionScanner {
     let relayLocal: [UInt8]
     let relayDomain: [UInt8]
 
-    /// Octets of the longest local part looked at, including its tag; anything longer is not a deliverable address.
+    /// Maximum octets of a local part that is read, including its tag. A longer one is not a
+    /// deliverable address.
     private static let maximumLocal = 128
-    /// Tags of one local part that are tried; `a+b+c+…` with more is read without them.
+    /// Maximum tags of one local part that are tried. A local part `a+b+c+…` with more is read
+    /// without them.
     private static let maximumTags = 8
 
     init(index: NameIndex, names: ReplyNames, reader: TokenReader, own: OwnTokens) {
@@ -36,9 +39,9 @@ final class MentionScanner {
     }
 
     /// - Parameters:
-    ///   - text: the whole text; the window's offsets are its own.
-    ///   - range: offsets at which the word that identifies a mention may begin; the text before and after belongs to other
-    ///     windows, and serves as context.
+    ///   - text: the complete text, to which the window's offsets refer.
+    ///   - range: offsets at which the word that identifies a mention may begin. The text before and
+    ///     after belongs to other windows, and is only context.
     func scan(
         _ window: DecodedWindow, text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, syntax: TextSyntax, range: Range<Int>,
         search: TypedSearch, into edits: inout [TextEdit]
@@ -73,7 +76,7 @@ final class MentionScanner {
         edits += found
     }
 
-    /// A window with what is needed to judge and to write in it.
+    /// A window with the data that its classification and its edits need.
     private struct View {
         let window: DecodedWindow
         let text: UnsafeBufferPointer<UInt8>
@@ -90,7 +93,7 @@ final class MentionScanner {
             return (0x61...0x7A).contains(octet) || (0x30...0x39).contains(octet)
         }
 
-        /// Whether no letter, digit or joining mark follows that would make the domain a longer one.
+        /// Whether no letter, digit or joining mark follows that would make the domain longer.
         func domainEnds(at end: Int) -> Bool {
             guard end < window.octets.count, !hasGap(end) else { return true }
             if isAlphanumeric(end) { return false }
@@ -113,7 +116,8 @@ final class MentionScanner {
             others = others ?? run
             let dot = view.window.octets[run].lastIndex(of: UInt8(ascii: "."))
             for start in starts(view, run) {
-                // Most words before a relay domain are not tokens: tested before any text is made of them.
+                // Most words before a relay domain are not tokens, so they are tested before a
+                // string is made of them.
                 let tail = max(start, dot.map { $0 + 1 } ?? start)..<run.upperBound
                 guard
                     TokenMint.mayBeTail(UnsafeBufferPointer(rebasing: view.window.octets[tail]))
@@ -137,8 +141,8 @@ final class MentionScanner {
                 }
             }
         }
-        // Another user's, whoever that is: two teams could find out that they have the same user. `x=relay.example` and words
-        // before `at relay.example` are none.
+        // A token of any other user: otherwise two teams could find out that they have the same
+        // user. `x=relay.example` and words before `at relay.example` are not tokens.
         guard let others, separator.isAtSign,
             let first = others.first(where: { view.isAlphanumeric($0) || view.window.octets[$0] >= 0x80 })
         else { return }
@@ -150,7 +154,8 @@ final class MentionScanner {
             && relayLocal.indices.allSatisfy { view.window.octets[range.lowerBound + $0] == relayLocal[$0] }
     }
 
-    /// A token without its domain. Where the domain follows, the edit of the whole address is the stronger one.
+    /// A token without its domain. If the domain follows, the edit of the complete address replaces
+    /// this one.
     private func token(_ view: View, _ anchor: Int, _ edits: inout [TextEdit]) {
         let joins: (Int) -> Bool = {
             view.window.separators[$0] & ~DecodedWindow.unseen == 0 || view.window.separators[$0] & DecodedWindow.lineBreak != 0
@@ -167,7 +172,8 @@ final class MentionScanner {
                 range: view.source(found.range), replacement: replacement, isWeak: true, isMade: found.correspondent != nil))
     }
 
-    /// The units that may be a token: octets of a dot-atom right before the separator, at most 64.
+    /// The units that may be a token: at most 64 octets of a dot-atom directly before the
+    /// separator.
     private func tokenRun(_ view: View, endingAt end: Int, allowsBreaks: Bool) -> Range<Int>? {
         let units = view.window.octets
         var at = end
@@ -181,8 +187,8 @@ final class MentionScanner {
         return at < end ? at..<end : nil
     }
 
-    /// Where a token may begin in a run: at its beginning, and after each mark that is not part of a readable address as
-    /// programs write it.
+    /// The possible starts of a token in a run: its beginning, and the place after each mark that
+    /// does not belong to a readable address as programs write it.
     private func starts(_ view: View, _ run: Range<Int>) -> [Int] {
         [run.lowerBound]
             + run.dropFirst().filter {
@@ -190,22 +196,22 @@ final class MentionScanner {
             }
     }
 
-    /// A local part as it must be written in its place.
+    /// A local part, escaped as its place requires.
     private func written(_ local: String, _ view: View) -> [UInt8] {
         AddressWriting.local(local, lens: view.lens, syntax: view.syntax)
     }
 }
 
-/// What is between local part and domain.
+/// The separator between local part and domain.
 struct Separator {
     /// The first unit of the separator.
     let start: Int
     /// `=`, `#`, `%`: the forms of an address within the local part of another.
     let isVERP: Bool
-    /// Whether it is `@` or stands for it, and is no word of a sentence.
+    /// Whether it is `@` or a replacement of it, and not a word of a sentence.
     let isAtSign: Bool
 
-    /// Octets of the longest comment that is skipped.
+    /// Maximum octets of a comment that is skipped.
     private static let longestComment = 60
 
     /// The start of a comment in parentheses that ends directly before a unit.
@@ -220,7 +226,7 @@ struct Separator {
 
     private static let words = [[UInt8]("at".utf8), [UInt8]("@".utf8), [UInt8]("a".utf8)]
 
-    /// The opening bracket of a closing one; any other mark closes what it opened.
+    /// The opening bracket for a closing one; any other mark closes itself.
     private static func opening(_ closing: UInt8) -> UInt8 {
         switch closing {
         case 0x29: 0x28

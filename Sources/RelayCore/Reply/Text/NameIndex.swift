@@ -1,17 +1,19 @@
-// The names of one reply arranged for search: which words begin a mention, and what may precede and follow them.
+// The names of one reply in tables for search: the words that begin a mention, and the text that
+// may precede and follow them.
 
 import InternetMessage
 import Support
 
-/// Search tables over the lower-cased spellings of everything that must be found. Built once for a message.
+/// Search tables over the lower-case spellings of everything that must be found. Built once for a
+/// message.
 struct NameIndex {
     enum Kind {
-        /// A domain of a hidden address, or a local part that is also hidden alone: `TypedSearch` compares those. Here they say
-        /// which texts are read at all.
+        /// A domain of a hidden address, or a local part that is also hidden alone. `TypedSearch`
+        /// compares these. Here they only decide which texts are read.
         case user
         /// A relay domain.
         case relayDomain(String)
-        /// What follows the key id in the account's tokens.
+        /// The octets after the key id in the account's tokens.
         case token
     }
 
@@ -26,7 +28,8 @@ struct NameIndex {
         var forward = OctetTrie()
     }
 
-    /// More patterns than any message of a person has; a message with more is not rewritten but refused (`isOverfull`).
+    /// More patterns than a person's message ever has. A message with more is refused and not
+    /// rewritten (`isOverfull`).
     static let maximumPatterns = 2_000
 
     private(set) var groups: [Group] = []
@@ -35,9 +38,9 @@ struct NameIndex {
     private(set) var hiddenDomains: Set<[UInt8]> = []
     /// The groups by domain, in every spelling.
     private var groupOfDomain: [[UInt8]: Int] = [:]
-    /// The local parts that are also hidden where they are alone.
+    /// The local parts that are also hidden when they are alone.
     private(set) var bareLocals: Set<[UInt8]> = []
-    /// The addresses as gateways write them into a path, with `_` for each mark: `jane_home_example`.
+    /// The addresses as gateways write them in a path, with `_` for each mark: `jane_home_example`.
     private(set) var joined: Set<[UInt8]> = []
     /// Whether there were more names than can be searched for in linear time.
     private(set) var isOverfull = false
@@ -104,7 +107,7 @@ struct NameIndex {
 
     static func octets(_ text: String) -> [UInt8] { Array(text.lowercased().utf8) }
 
-    /// Each domain as it is written, in A-labels and in U-labels.
+    /// Each domain as written, in A-labels and in U-labels.
     static func spellings(_ domains: [String]) -> [[UInt8]] {
         var all: [[UInt8]] = []
         for domain in domains {
@@ -116,7 +119,7 @@ struct NameIndex {
     }
 
     private mutating func add(_ octets: [UInt8], _ kind: Kind) {
-        // One octet is not a mail domain, and would be found in every word.
+        // A single octet is not a mail domain, and would be found in every word.
         guard octets.count >= 2, seen.insert(octets).inserted else { return }
         guard patterns.count < Self.maximumPatterns else {
             isOverfull = true
@@ -131,12 +134,12 @@ struct NameIndex {
 
 }
 
-/// A set of octet strings, walked octet by octet.
+/// A set of octet strings that is searched octet by octet.
 struct OctetTrie {
     private var next: [[UInt8: Int]] = [[:]]
     private var ends: [Bool] = [false]
 
-    /// The node to begin at.
+    /// The start node.
     static let root = 0
 
     mutating func insert(_ octets: some Sequence<UInt8>) {
@@ -159,7 +162,8 @@ struct OctetTrie {
 }
 
 extension ProviderRules {
-    /// A canonical domain, its sisters, and the other names under which their provider takes mail.
+    /// A canonical domain, its sisters, and the other names under which their provider accepts
+    /// mail.
     func aliases(of domain: String) -> [String] {
         let sisters = Self.sisters(of: domain)
         return sisters + rules.filter { rule in sisters.contains { $0.hasSameOctets(as: rule.value.sameAs ?? "") } }.keys.sorted()

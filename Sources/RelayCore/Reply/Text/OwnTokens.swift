@@ -3,22 +3,26 @@
 import InternetMessage
 import MailCrypto
 
-/// Finds and reads tokens of one account in text. Counts its readings, so not thread-safe: one for each message.
+/// Finds and reads tokens of one account in text. Not thread-safe, as it counts its readings: make
+/// one for each message.
 final class OwnTokens {
-    /// What follows the key id in every tail of this account's tokens: letter and account. Tokens are found by these.
+    /// The octets after the key id in every tail of this account's tokens: letter and account. They
+    /// are searched for to find tokens.
     let anchors: [[UInt8]]
     private let names: ReplyNames
     private var readings = 0
-    /// The results for runs of octets that were already read; nil for no token of ours.
+    /// The results for runs of octets that were already read; nil if the run is not our token.
     private var known: [[UInt8]: Reading?] = [:]
     private let maximumReadings: Int
 
     /// RFC 5321 section 4.5.3.1.1.
     private static let maximumLocalPart = 64
-    /// Maximum MACs computed for one message; mail that quotes many tokens needs a few hundred, as each is read once.
+    /// Maximum MACs computed for one message. Mail that quotes many tokens needs a few hundred, as
+    /// each is read once.
     static let maximumReadings = 4_000
 
-    /// Whether there was more to read: every later candidate counts as a token that leads nowhere.
+    /// Whether the limit of readings is exceeded. Every later candidate then counts as a token that
+    /// leads nowhere.
     var isExhausted: Bool { readings > maximumReadings }
 
     init(names: ReplyNames, maximumReadings: Int = OwnTokens.maximumReadings) {
@@ -29,11 +33,11 @@ final class OwnTokens {
 
     struct Found {
         let range: Range<Int>
-        /// The correspondent that it stands for; nil where the relay address must replace it.
+        /// The correspondent behind it; nil if the relay address must replace it.
         let correspondent: AddrSpec?
     }
 
-    /// How much of a run is a token, recognized from its end, and what it means.
+    /// The length of the token in a run, measured from the end, and its meaning.
     private struct Reading {
         let length: Int
         let correspondent: AddrSpec?
@@ -41,7 +45,7 @@ final class OwnTokens {
 
     /// The token around an anchor.
     /// - Parameters:
-    ///   - anchor: the index of an anchor's first octet in `text`, which is lower case.
+    ///   - joins: whether an octet belongs to the same word as the octet before.
     ///   - joins: whether an octet belongs to the same word as the one before.
     ///   - isApart: whether white space is before an octet.
     func find(around anchor: Int, in text: UnsafeBufferPointer<UInt8>, joins: (Int) -> Bool, isApart: (Int) -> Bool) -> Found? {
@@ -50,26 +54,26 @@ final class OwnTokens {
             start + purpose.length <= text.endIndex
         else { return nil }
         let end = start + purpose.length
-        // Base32 in lower case: tested here, as this runs for every anchor.
+        // Base32 in lower case. Tested here, as this runs for every anchor.
         for index in start..<end where !(text[index] >= 0x61 && text[index] <= 0x7A || text[index] >= 0x32 && text[index] <= 0x37)
         { return nil }
         for index in anchor..<end where !joins(index) { return nil }
-        // The MAC over a stored address cannot be checked without that address: within base64 its form is chance, but not as a
-        // separate word.
+        // A MAC over a stored address cannot be checked without that address. So its form within
+        // base64 may be chance, but not as a separate word.
         func isWord() -> Bool {
             (start == text.startIndex || isApart(start) || !Self.isBase64(text[start - 1]))
                 && (end == text.endIndex || isApart(end) || !Self.isBase64(text[end]))
         }
         if purpose.isCheckedByAddress, !isWord() { return nil }
         guard purpose.hasAddress else { return found(start, end, text) { read(start..<end, text) } }
-        // A dot follows the address that the token holds.
+        // A dot follows the address in the token.
         guard start > text.startIndex, text[start - 1] == UInt8(ascii: "."), joins(start) else { return nil }
         var from = start
         while from > text.startIndex, end - from < Self.maximumLocalPart, joins(from), Self.isDotAtom(text[from - 1]) {
             from -= 1
         }
         return found(from, end, text) {
-            // Longest first; the MAC shows which one it is.
+            // Longest first; the MAC shows which one is the token.
             for from in from..<max(from, start - 3) {
                 if let reading = read(from..<end, text) { return reading }
             }
@@ -77,7 +81,7 @@ final class OwnTokens {
         }
     }
 
-    /// The known result for a run of octets, or else the result of reading it now.
+    /// The known result for a run of octets, or the result of reading it now.
     private func found(_ from: Int, _ end: Int, _ text: UnsafeBufferPointer<UInt8>, _ read: () -> Reading?) -> Found? {
         let run = Array(UnsafeBufferPointer(rebasing: text[from..<end]))
         let reading: Reading?
@@ -107,7 +111,7 @@ final class OwnTokens {
         octet.isASCIILetter || octet.isASCIIDigit || ".!#$%&'*+-/=?^_`{|}~".utf8.contains(octet)
     }
 
-    /// Whether one is anywhere in a short text, such as a message id.
+    /// Whether a token is anywhere in a short text, such as a message id.
     func occur(in bytes: [UInt8]) -> Bool {
         let text = bytes.map(\.asciiLowercased)
         return text.withUnsafeBufferPointer { text in

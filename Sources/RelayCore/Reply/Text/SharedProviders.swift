@@ -1,7 +1,7 @@
-// Mailbox providers whose domain says nothing of a person.
+// Mailbox providers with a domain that reveals nothing about a person.
 
 package enum SharedProviders {
-    /// Domains under which anyone can have a mailbox. Any other inbox domain counts as the user's own.
+    /// Domains at which anyone can have a mailbox. Any other inbox domain counts as the user's own.
     private static let domains: Set<String> = [
         "gmail.com", "googlemail.com", "outlook.com", "outlook.de", "outlook.fr", "outlook.es", "outlook.it", "outlook.jp",
         "hotmail.com",
@@ -39,7 +39,7 @@ package enum SharedProviders {
     /// - Parameter domain: lower case.
     package static func contains(_ domain: String) -> Bool { domains.contains(domain) }
 
-    /// Whether a host is at or below such a domain, as a provider's mail servers are.
+    /// Whether a host is at or below such a domain, like a provider's mail servers.
     package static func isBelow(_ host: String) -> Bool {
         var rest = Substring(host)
         while true {

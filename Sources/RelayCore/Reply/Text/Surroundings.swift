@@ -1,8 +1,10 @@
-// Whether a bare local part is a piece of something else: another person's address, a host name, or a URL of another host.
+// Decides whether a bare local part belongs to other text: another person's address, a host name,
+// or a URL of another host.
 
 import InternetMessage
 
-/// Judges words of one window by the text around them; the words must come in order. Each octet of a URL is read once.
+/// Classifies words of one window by the text around them. The words must come in order. Each octet
+/// of a URL is read once.
 struct Surroundings {
     private let units: UnsafeBufferPointer<UInt8>
     private let gaps: UnsafeBufferPointer<UInt8>
@@ -18,10 +20,10 @@ struct Surroundings {
     private var host: Range<Int>?
     /// Whether that host is a domain of the user's addresses or is below one.
     private var isHostHidden = false
-    /// Where the path after that host begins.
+    /// The start of the path after that host.
     private var path = 0
 
-    /// Octets on each side that may belong to one address; a longer one cannot be delivered.
+    /// Octets on each side that may belong to one address. A longer address cannot be delivered.
     private static let maximumAddress = 256
 
     init(window: DecodedWindow, isFileName: Bool, hiddenDomains: Set<[UInt8]>) {
@@ -36,7 +38,7 @@ struct Surroundings {
         isInAddress(range) || (!isFileName && (continuesAsHost(range.upperBound) || isInURLOfAnother(range)))
     }
 
-    /// What a word is a piece of.
+    /// The text to which a word belongs.
     enum Surrounding {
         case nothing
         /// A link to a host of the user's, or to any other.
@@ -45,7 +47,7 @@ struct Surroundings {
         case another
     }
 
-    /// - Parameter range: units of the local part; ranges must come in the order of their beginnings.
+    /// - Parameter range: units of the local part. Ranges must come in the order of their starts.
     mutating func surrounding(_ range: Range<Int>) -> Surrounding {
         if isInAddress(range) || !isFileName && continuesAsHost(range.upperBound) { return .another }
         if isFileName { return .nothing }
@@ -78,7 +80,7 @@ struct Surroundings {
             && isLocal(units[start - 2])
     }
 
-    /// All of them at once: the next words are mostly among them.
+    /// Finds all of them at once, as the next words are usually among them.
     private mutating func findLocals(around range: Range<Int>) {
         var (start, end) = (range.lowerBound, range.upperBound)
         while end < units.count, !isBreak(end), isLocal(units[end]) { end += 1 }
@@ -91,7 +93,7 @@ struct Surroundings {
     ].map { Array($0.utf8) }
     private static let separatorStarts = (0..<256).map { octet in separators.contains { Int($0[0]) == octet } }
 
-    /// The unit after a separator of local part and domain; nil where there is none here.
+    /// The unit after a separator of local part and domain; nil if there is none here.
     private func separator(at unit: Int) -> Int? {
         guard unit < units.count, Self.separatorStarts[Int(units[unit])], !isBreak(unit) else { return nil }
         return Self.separators.first { separator in
@@ -118,7 +120,8 @@ struct Surroundings {
 
     // MARK: Hosts and URLs
 
-    /// Top-level domains that show a host name, and not the end of a file name or of a sentence; besides all of two letters.
+    /// Top-level domains that mark a host name, and not the end of a file name or of a sentence; in
+    /// addition to all of two letters.
     private static let topLevels: Set<[UInt8]> = Set(
         [
             "com", "org", "net", "info", "biz", "name", "dev", "app", "online", "shop", "blog", "site", "page", "email",
@@ -127,7 +130,7 @@ struct Surroundings {
             Array($0.utf8)
         })
 
-    /// Whether labels follow that make the word the beginning of a host name: `anna-berg.de`.
+    /// Whether labels follow, so that the word begins a host name: `anna-berg.de`.
     private func continuesAsHost(_ end: Int) -> Bool {
         guard end + 2 < units.count, !isBreak(end), units[end] == UInt8(ascii: "."), !isBreak(end + 1) else { return false }
         var stop = end
@@ -147,8 +150,8 @@ struct Surroundings {
         return end - label == 2 && units[label..<end].allSatisfy(isLetter) || Self.topLevels.contains(Array(units[label..<end]))
     }
 
-    /// Whether a URL may hold this octet: no space or control, and none of `<>"'()[]{}|^` and the grave accent. Tested for
-    /// every octet around a word.
+    /// Whether a URL may contain this octet: no space or control, none of `<>"'()[]{}|^`, no grave
+    /// accent. Tested for every octet around a word.
     private func isURL(_ octet: UInt8) -> Bool {
         switch octet {
         case 0...0x20, 0x22, 0x27...0x29, 0x3C, 0x3E, 0x5B, 0x5D, 0x5E, 0x60, 0x7B...0x7D, 0x7F: false
@@ -156,7 +159,8 @@ struct Surroundings {
         }
     }
 
-    /// Whether the word is in a URL, with or without a scheme, whose host is not the user's: there it is a name at that host.
+    /// Whether the word is in a URL of another host than the user's, with or without a scheme. It
+    /// is then a name at that host.
     private mutating func isInURLOfAnother(_ range: Range<Int>) -> Bool {
         if range.lowerBound >= token.upperBound { open(around: range.lowerBound) }
         advance(to: range.lowerBound)
@@ -184,11 +188,11 @@ struct Surroundings {
         if isTopLevel(before: slash, from: first) { enter(first..<slash, path: slash) }
     }
 
-    /// Searches for schemes up to a unit; the last one counts, as URLs may hold URLs.
+    /// Searches for schemes up to a unit. The last one counts, as URLs may contain URLs.
     private mutating func advance(to unit: Int) {
         while searched < unit {
             defer { searched += 1 }
-            // `file:` leads to a machine of the user's and to no host.
+            // `file:` leads to a path on the user's own machine, not to a host.
             guard units[searched] == UInt8(ascii: ":"), !isFileScheme(before: searched) else { continue }
             // JSON writes `:\/\/`.
             var at = searched + 1

@@ -5,10 +5,11 @@ package struct TextEdit: Sendable, Hashable {
     package let range: Range<Int>
     package let replacement: [UInt8]
 
-    /// Whether any other edit that overlaps with it replaces it, as the other one considers more of the context.
+    /// Whether any other overlapping edit replaces it, as that edit considers more of the context.
     package let isWeak: Bool
 
-    /// Whether it writes a correspondent, or text with one: nothing is looked for in that, as it goes back whoever it is.
+    /// Whether it writes a correspondent, or text with one. Nothing is searched for in that text,
+    /// as any correspondent is sent.
     let isMade: Bool
 
     package init(range: Range<Int>, replacement: [UInt8], isWeak: Bool = false, isMade: Bool = false) {
@@ -18,12 +19,12 @@ package struct TextEdit: Sendable, Hashable {
         self.isWeak = isWeak
     }
 
-    /// The same edit, of which it is known whether it writes a correspondent.
+    /// The same edit, marked as writing a correspondent or not.
     func making(_ isMade: Bool) -> TextEdit {
         isMade ? TextEdit(range: range, replacement: replacement, isWeak: isWeak, isMade: true) : self
     }
 
-    /// The same edit of a text that has this many more octets before it.
+    /// The same edit for a text with this many more octets before it.
     func moved(by offset: Int) -> TextEdit {
         TextEdit(
             range: (range.lowerBound + offset)..<(range.upperBound + offset), replacement: replacement, isWeak: isWeak,
@@ -32,7 +33,8 @@ package struct TextEdit: Sendable, Hashable {
 }
 
 extension [TextEdit] {
-    /// In order and without overlaps: of two that overlap the longer one stays, as it considers more of the text.
+    /// In order and without overlaps. Of two overlapping edits the longer one stays, as it
+    /// considers more of the text.
     var reconciled: [TextEdit] {
         guard contains(where: \.isWeak) else { return longest }
         let strong = filter { !$0.isWeak }.longest
@@ -49,7 +51,7 @@ extension [TextEdit] {
             one.range.lowerBound != other.range.lowerBound
                 ? one.range.lowerBound < other.range.lowerBound : one.range.upperBound > other.range.upperBound
         }
-        // One reading finds them in order.
+        // The edits of one reading are already in order.
         let isOrdered = indices.dropFirst().allSatisfy { !precedes(self[$0], self[$0 - 1]) }
         let ordered = isOrdered ? self : sorted(by: precedes)
         var kept: [TextEdit] = []
@@ -64,7 +66,7 @@ extension [TextEdit] {
         return kept
     }
 
-    /// Whether any writes a correspondent.
+    /// Whether any edit writes a correspondent.
     var isAnyMade: Bool { contains(where: \.isMade) }
 
     /// The text with reconciled edits applied.

@@ -3,8 +3,8 @@
 import InternetMessage
 import LeakSearch
 
-/// Rewrites texts of one reply: each address of the user becomes the relay address, each reverse address the correspondent it
-/// stands for.
+/// Rewrites texts of one reply. Each address of the user becomes the relay address, and each
+/// reverse address becomes its correspondent.
 package struct TextRewriter {
     let names: ReplyNames
     let index: NameIndex
@@ -12,18 +12,19 @@ package struct TextRewriter {
     private let own: OwnTokens
     private let scanner: MentionScanner
     private let scratch = Scratch()
-    /// Counts the candidates of typed text, and says how it is treated.
+    /// Counts the candidates of typed text, and decides how that text is treated.
     let search: TypedSearch
     /// The Content-IDs that change in the message of these texts.
     var contentIDs = ContentIDs()
-    /// The ids of messages, as the thread of the reply shows whose they are; nil where none is known.
+    /// The message ids in the form for the team, by the thread of the reply; nil if no id is known.
     var outwardIDs: OutwardIDs?
 
-    /// Octets searched at once. A mention across two windows is found, as they overlap.
+    /// Octets searched at a time. A mention across two windows is found, as they overlap.
     private static let window = 262_144
     /// Longer than any mention with its breaks and encodings.
     private static let overlap = 2_048
-    /// Maximum octets from an encoded character to the beginning of the word that holds or follows it.
+    /// Maximum octets from an encoded character to the beginning of the word that contains or
+    /// follows it.
     private static let reach = 1_024
 
     package init(names: ReplyNames) {
@@ -36,16 +37,17 @@ package struct TextRewriter {
         scanner = MentionScanner(index: index, names: names, reader: reader, own: own)
     }
 
-    /// Whether there are more names, or more token-like words, than can be searched for: then nothing may be relayed.
+    /// Whether there are more names, or more token-like words, than can be searched for. Then
+    /// nothing may be relayed.
     package var isOverfull: Bool { index.isOverfull || own.isExhausted }
 
-    /// The message ids of a header section on their way to the team.
+    /// The message ids of a header section, in the form for the team.
     func ids(in header: HeaderSection, work: WorkBudget) -> OutwardIDs {
         names.ids(in: header, work: work, holdsToken: { own.occur(in: $0) })
     }
 
     /// - Parameter utf8: text in UTF-8 or another superset of ASCII.
-    /// - Returns: the new text; nil where nothing changes.
+    /// - Returns: the new text; nil if nothing changes.
     package func rewrite(_ utf8: [UInt8], syntax: TextSyntax = .plain) -> [UInt8]? {
         rewrite(utf8, syntax: syntax, place: .typed)
     }
@@ -55,15 +57,15 @@ package struct TextRewriter {
         return edits.isEmpty ? nil : edits.applied(to: utf8)
     }
 
-    /// Whether a correspondent is written into a field or a header section: nothing is looked for in it then, as what a reverse
-    /// address stands for goes back whoever it is.
+    /// Whether rewriting adds a correspondent to a field or a header section. Nothing is then
+    /// searched for in it, as any correspondent is sent.
     func makes(_ field: [UInt8], place: TextPlace) -> Bool {
         if edits(field, place: place).isAnyMade { return true }
         let decoded = Array(EncodedWord.decode(HeaderField.unfold(field[...])[...]).utf8)
         return !decoded.elementsEqual(field) && edits(decoded, place: place).isAnyMade
     }
 
-    /// A display name without addresses; nil where it held one.
+    /// A display name without addresses; nil if it contained one.
     func neutralName(_ name: String) -> String? {
         rewrite(Array(name.utf8), place: .whole) == nil ? name : nil
     }
@@ -73,8 +75,8 @@ package struct TextRewriter {
         edits(utf8, syntax: syntax, in: Stretches(utf8, syntax: syntax, place: place))
     }
 
-    /// The replacements in a text of which it is known who wrote what. Each stretch is read alone: what is not typed is never
-    /// compared with the user's addresses.
+    /// The replacements in a text with known authors of its stretches. Each stretch is read alone:
+    /// text that was not typed is never compared with the user's addresses.
     func edits(_ utf8: [UInt8], syntax: TextSyntax = .plain, in stretches: Stretches) -> [TextEdit] {
         let stretches = search.mode == .neutral && !search.isCounting ? stretches.neutral : stretches
         guard !stretches.isTyped else { return typedEdits(utf8, syntax: syntax, place: .typed, depth: 0) }
@@ -92,8 +94,8 @@ package struct TextRewriter {
         return names.removesUnread ? removingUnread(utf8, syntax, all, in: stretches) : all
     }
 
-    /// The replacements in words of typed text that a comment, or another element that is not shown, divides: `an<!-- -->na@…`.
-    /// What is between goes with the word.
+    /// The replacements in words of typed text that a comment, or another hidden element, divides:
+    /// `an<!-- -->na@…`. That element is removed with the word.
     private func joinedEdits(_ utf8: [UInt8], in stretches: Stretches) -> [TextEdit] {
         var edits: [TextEdit] = []
         var pieces: [Range<Int>] = []
@@ -117,7 +119,7 @@ package struct TextRewriter {
         return edits
     }
 
-    /// The same, where each stretch goes as a whole in which an address is left that is not typed.
+    /// The same, but removes each stretch that was not typed if it still contains an address.
     private func removingUnread(
         _ utf8: [UInt8], _ syntax: TextSyntax, _ edits: [TextEdit], in stretches: Stretches
     ) -> [TextEdit] {
@@ -153,7 +155,7 @@ package struct TextRewriter {
     /// Hexadecimal digits of the shortest run that is decoded.
     private static let shortestHexadecimal = 16
 
-    /// Runs of hexadecimal digits in a text whose content must be rewritten.
+    /// Runs of hexadecimal digits in a text with content that must be rewritten.
     private func hexadecimalEdits(_ text: [UInt8], _ place: TextPlace, depth: Int) -> [TextEdit] {
         var edits: [TextEdit] = []
         var index = 0
@@ -187,7 +189,8 @@ package struct TextRewriter {
     /// Letters and digits in a row that may be base64 within base64.
     static let base64Row = 16
 
-    /// Runs of base64 in a text whose content must be rewritten. Edits of the text itself replace them.
+    /// Runs of base64 in a text with content that must be rewritten. Edits of the text itself
+    /// replace them.
     private func base64Edits(_ text: [UInt8], _ place: TextPlace, depth: Int) -> [TextEdit] {
         var isMade = false
         let found = text.withUnsafeBufferPointer { text in
@@ -201,17 +204,18 @@ package struct TextRewriter {
         return found.map { $0.making(isMade) }
     }
 
-    /// Whether decoded octets may hold a candidate or a token. What is compared must have been counted, so that no name decides.
+    /// Whether decoded octets may contain a candidate or a token. Compared candidates must have
+    /// been counted, so that no name decides.
     private func mayHold(_ octets: UnsafeBufferPointer<UInt8>) -> Bool {
         if octets.contains(UInt8(ascii: "@")) || octets.contains(UInt8(ascii: "%")) { return true }
         return octets.allSatisfy { $0 >= 0x20 && $0 < 0x7F || (0x09...0x0D).contains($0) }
             || !search.isCounting && index.pairs.mayBegin(in: octets, row: Self.base64Row)
     }
 
-    /// Releases the memory kept between texts, where the next text may come much later.
+    /// Releases the memory kept between texts, when the next text may come much later.
     func letGo() { scratch.letGo() }
 
-    /// Memory that is reused from text to text: a message may have a hundred thousand of them.
+    /// Memory that is reused for each text, as a message may have a hundred thousand texts.
     private final class Scratch {
         private(set) lazy var base64 = (0..<TextRewriter.maximumDepth).map { _ in EmbeddedBase64() }
         private var lastWindow: DecodedWindow?
@@ -237,10 +241,11 @@ package struct TextRewriter {
         }
     }
 
-    /// Maximum octets of a text that is tested first: messages have thousands of fields that hold nothing.
+    /// Maximum octets of a text that is tested first, as messages have thousands of fields without
+    /// any address.
     private static let shortText = 512
 
-    /// Whether a text holds nothing that could begin a mention, and nothing that could stand for something else.
+    /// Whether a text contains nothing that could begin a mention or represent another character.
     private func isOrdinary(_ utf8: [UInt8]) -> Bool {
         var last: UInt8 = 0
         var run = 0
@@ -278,7 +283,7 @@ package struct TextRewriter {
 
     private func scan(_ text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, syntax: TextSyntax, into edits: inout [TextEdit]) {
         guard !lens.isEmpty else { return scan(text, 0..<text.count, lens: lens, syntax: syntax, into: &edits) }
-        // The lens reads something new only around what it decodes.
+        // This pass reads new text only near the octets that it decodes.
         var next = DecodedWindow.nextDecoded(lens, text, from: 0)
         while let first = next {
             var last = first
@@ -292,7 +297,7 @@ package struct TextRewriter {
         }
     }
 
-    /// Searches for mentions whose words begin in a range of a text.
+    /// Searches for mentions with words that begin in a range of a text.
     private func scan(
         _ text: UnsafeBufferPointer<UInt8>, _ range: Range<Int>, lens: DecodingPass, syntax: TextSyntax,
         into edits: inout [TextEdit]
@@ -310,7 +315,8 @@ package struct TextRewriter {
         }
     }
 
-    /// Encoded words (RFC 2047) in a text: adjacent ones are read together and rewritten where they hold a name.
+    /// Encoded words (RFC 2047) in a text. Adjacent ones are read together, and rewritten if they
+    /// contain a name.
     private func encodedWordEdits(_ text: [UInt8], _ place: TextPlace) -> [TextEdit] {
         guard Self.mayHoldEncodedWords(text) else { return [] }
         var edits: [TextEdit] = []
@@ -339,8 +345,9 @@ package struct TextRewriter {
         }
     }
 
-    /// The outgoing raw value of an unstructured field, leading white space included: the original bytes where nothing changes
-    /// and the value is safe, else decoded, rewritten, encoded again (RFC 2047) and folded.
+    /// The outgoing raw value of an unstructured field, leading white space included. The original
+    /// bytes if nothing changes and the value is safe; otherwise decoded, rewritten, encoded again
+    /// (RFC 2047) and folded.
     package func rewriteUnstructured(_ field: HeaderField) -> [UInt8] { rewriteUnstructured(field, place: .typed) }
 
     func rewriteUnstructured(_ field: HeaderField, place: TextPlace) -> [UInt8] {
@@ -349,7 +356,7 @@ package struct TextRewriter {
         let isSafe = field.controls.isEmpty && unfolded.isValidUTF8
         if isSafe {
             let rewritten = rewrite(Array(raw), place: place) ?? Array(raw)
-            // A name with one half in an encoded word shows only when all is decoded.
+            // A name with one half in an encoded word is found only when everything is decoded.
             if rewrite(Array(EncodedWord.decode(HeaderField.unfold(rewritten[...])[...]).utf8), place: place) == nil {
                 return rewritten
             }
@@ -362,7 +369,7 @@ package struct TextRewriter {
     }
 }
 
-/// Pieces of a text without what is between them.
+/// Pieces of a text without the text between them.
 private struct JoinedText {
     let octets: [UInt8]
     private let pieces: [Range<Int>]
@@ -372,14 +379,14 @@ private struct JoinedText {
         octets = pieces.reduce(into: []) { $0 += text[$1] }
     }
 
-    /// Whether the text around a piece of markup that is not shown is one word.
+    /// Whether the text around a hidden piece of markup is one word.
     static func isWithinWord(_ gap: Range<Int>, of text: [UInt8]) -> Bool {
         guard gap.lowerBound > 0, gap.upperBound < text.count, text[gap.lowerBound] == UInt8(ascii: "<") else { return false }
         let (before, after) = (text[gap.lowerBound - 1], text[gap.upperBound])
         return before > 0x20 && before != UInt8(ascii: ">") && after > 0x20 && after != UInt8(ascii: "<")
     }
 
-    /// An edit as one of the whole text. What is between the pieces that it spans goes.
+    /// An edit in terms of the complete text. The text between the pieces that it spans is removed.
     func placed(_ edit: TextEdit) -> TextEdit? {
         var (first, last): (Int?, Int?)
         var start = 0

@@ -1,31 +1,33 @@
-// Reads local parts at relay domains while a text is rewritten; remembers what it has read.
+// Reads local parts at relay domains while a text is rewritten, and keeps the results.
 
 import InternetMessage
 
-/// What a local part at a relay domain means to the team. Not thread-safe: one for each message.
+/// The meaning of a local part at a relay domain for the team. Not thread-safe: make one for each
+/// message.
 final class TokenReader {
     enum Meaning {
-        /// Stands for this correspondent.
+        /// A reverse address of this correspondent.
         case correspondent(AddrSpec)
-        /// A token that may not reach the team.
+        /// A token that must not reach the team.
         case hidden
         /// The account's own relay address, which stays.
         case relayAddress
-        /// No token.
+        /// Not a token.
         case other
     }
 
     private let names: ReplyNames
     private var known: [String: Meaning] = [:]
-    /// Different tokens read in one message. Real mail quotes a handful; beyond this every local part at a relay domain is hidden
-    /// unread.
+    /// Maximum different tokens read in one message. Real mail quotes a few. Beyond this number,
+    /// every local part at a relay domain is hidden without reading it.
     private static let maximumReadings = 5_000
 
     private var foreign: [[UInt8]: Bool] = [:]
 
     init(names: ReplyNames) { self.names = names }
 
-    /// Whether a local part is a token of another account. Beyond what can be read every word like one is.
+    /// Whether a local part is a token of another account. Beyond the limit, every word in the form
+    /// of a token counts as one.
     func isForeign(_ local: [UInt8]) -> Bool {
         if let known = foreign[local] { return known }
         guard foreign.count < Self.maximumTries else { return true }
@@ -34,7 +36,8 @@ final class TokenReader {
         return isForeign
     }
 
-    /// Local parts that are tried: a word that ends like a token is tried with each of up to 60 beginnings.
+    /// Maximum local parts that are tried: a word that ends like a token is tried with up to 60
+    /// beginnings.
     private static let maximumTries = 100_000
 
     /// - Parameters:

@@ -1,19 +1,21 @@
-// What typed text is compared with the user's addresses for: whole candidates, told without knowing a name, and counted first.
+// Compares typed text with the user's addresses: complete candidates, found without knowing a name,
+// and counted first.
 
 import InternetMessage
 import LeakSearch
 import Support
 
-/// The candidates in the typed text of one reply: counted in a first pass, compared in a second one. A text is never searched for
-/// a name, so that what is not counted is not compared. Not thread-safe: one for each message.
+/// The candidates in the typed text of one reply: counted in a first pass, compared in a second
+/// one. A text is never searched for a name, so a candidate that was not counted is not compared.
+/// Not thread-safe: make one for each message.
 final class TypedSearch {
     /// Whether candidates are only counted.
     private(set) var isCounting = false
-    /// How typed text is treated. Texts that no one counted are read in full.
+    /// How typed text is treated. Texts that were not counted are read in full.
     private(set) var mode = TypedBounds.Mode.full
     private var bounds = TypedBounds()
     private var noted: Set<[UInt8]> = []
-    /// What was counted, as `local@domain` without tags: the check need not count it again.
+    /// The counted candidates, as `local@domain` without tags. The check need not count them again.
     private(set) var seen: Set<[UInt8]> = []
     private let names: ReplyNames
 
@@ -22,21 +24,21 @@ final class TypedSearch {
     /// Begins to count all typed text of the reply.
     func beginCounting() { isCounting = true }
 
-    /// Ends that; from now on the text is rewritten.
+    /// Ends the counting. From now on the text is rewritten.
     func endCounting() {
         isCounting = false
         noted = []
         mode = bounds.mode
     }
 
-    /// Whether so much was counted that no more need be.
+    /// Whether the limit is already exceeded, so that counting can stop.
     var isCounted: Bool { isCounting && bounds.mode == .neutral }
 
-    /// Whether words alone are looked at, and whether those in links are.
+    /// Whether words alone are examined, and whether those in links are.
     var readsWords: Bool { isCounting ? bounds.mode == .full : mode == .full }
     var readsLinks: Bool { isCounting || bounds.readsLinks }
 
-    /// Local parts of a candidate: with and without what may be a tag.
+    /// Local parts of a candidate: with and without a possible tag.
     static func locals(_ local: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
         guard let plus = local.dropFirst().firstIndex(of: UInt8(ascii: "+")) else { return [local] }
         return [local, local[..<plus]]
@@ -52,15 +54,16 @@ final class TypedSearch {
         }
     }
 
-    /// - Parameter isLinked: whether it is in a link, where it is looked for only if the host is the user's.
+    /// - Parameter isLinked: whether it is in a link. It is then searched for only if the host is
+    ///   the user's.
     func note(word: [UInt8], isLinked: Bool) { bounds.note(word: word, isLinked: isLinked) }
 }
 
 extension MentionScanner {
-    /// Pieces of a word, divided by marks, that may be one local part.
+    /// Maximum pieces of a word, divided by marks, that may be one local part.
     private static let mostPieces = 4
 
-    /// Looks at the candidates whose separator or first octet is in a range of the text.
+    /// Examines the candidates with a separator or a first octet in a range of the text.
     func typed(
         _ window: DecodedWindow, text: UnsafeBufferPointer<UInt8>, lens: DecodingPass, syntax: TextSyntax, range: Range<Int>,
         search: TypedSearch, into edits: inout [TextEdit]
@@ -72,7 +75,8 @@ extension MentionScanner {
         finder.forEach(in: range) { candidate in
             guard Self.isRead(candidate, units), !isInOwn(candidate, units) else { return }
             let domain = Array(units[candidate.domain])
-            // What another reading made of octets belongs to no one.
+            // Octets that are not valid UTF-8 are an artefact of another reading, and not an
+            // address.
             guard Array(units[candidate.whole]).isValidUTF8 else { return }
             guard !names.relayDomains.contains(where: { domain.elementsEqual($0.utf8) }) else { return }
             for local in Self.locals(candidate, units, syntax) {
@@ -87,7 +91,8 @@ extension MentionScanner {
         if search.readsWords { words(window, syntax: syntax, range: range, search: search, into: &edits) }
     }
 
-    /// Whether a candidate is compared: not every `=` in a query, and not every "at" in a sentence.
+    /// Whether a candidate is compared. Not every `=` in a query and every "at" in a sentence marks
+    /// an address.
     private static func isRead(_ candidate: AddressFinder.Candidate, _ units: UnsafeBufferPointer<UInt8>) -> Bool {
         switch candidate.form {
         case .at, .gateway: !candidate.isDoubtful
@@ -95,7 +100,8 @@ extension MentionScanner {
         }
     }
 
-    /// Whether a candidate is within the local part of an address of the relay, which is read as a whole.
+    /// Whether a candidate is within the local part of an address of the relay, which is read as a
+    /// unit.
     private func isInOwn(_ candidate: AddressFinder.Candidate, _ units: UnsafeBufferPointer<UInt8>) -> Bool {
         guard candidate.form == .verp || candidate.form == .reversed else { return false }
         var end = candidate.whole.upperBound
@@ -108,7 +114,8 @@ extension MentionScanner {
         return names.relayDomains.contains { units[(end + 1)...].starts(with: $0.utf8) }
     }
 
-    /// The local parts that a candidate may have: in a file name, and within another address, text may be directly before it.
+    /// The possible local parts of a candidate. In a file name, and within another address, other
+    /// text may be directly before it.
     private static func locals(
         _ candidate: AddressFinder.Candidate, _ units: UnsafeBufferPointer<UInt8>, _ syntax: TextSyntax
     ) -> [Range<Int>] {
@@ -124,7 +131,8 @@ extension MentionScanner {
 
     // MARK: Words
 
-    /// Words that may be a local part alone: pieces of letters and digits, and some of them with the marks between them.
+    /// Words that may be a local part alone: pieces of letters and digits, and some combinations of
+    /// them with the marks between them.
     private func words(
         _ window: DecodedWindow, syntax: TextSyntax, range: Range<Int>, search: TypedSearch, into edits: inout [TextEdit]
     ) {
@@ -159,7 +167,7 @@ extension MentionScanner {
                         range: window.start(place.lowerBound)..<window.end(place.upperBound - 1), replacement: relayLocal))
             }
         }
-        /// A whole address as gateways write it into a path.
+        /// A complete address as gateways write it in a path.
         func lookAtGateways(_ place: Range<Int>) {
             guard range.contains(window.start(place.lowerBound)), place.count <= 128, place.lowerBound > 0,
                 units[place.lowerBound - 1] == UInt8(ascii: "/"),
@@ -196,7 +204,7 @@ extension MentionScanner {
 
     private static func isOfPiece(_ octet: UInt8) -> Bool { octet.isASCIIAlphanumeric || octet >= 0x80 }
 
-    /// `.`, `_`, `-`, `+`, `'`: what may be within a local part.
+    /// `.`, `_`, `-`, `+`, `'`: marks that may be within a local part.
     private static func joins(_ octet: UInt8) -> Bool {
         switch octet {
         case 0x27, 0x2B, 0x2D, 0x2E, 0x5F: true

@@ -1,6 +1,6 @@
-// Words that are looked for in a text, and found by their first two octets.
+// Words that are searched for in a text by their first two octets.
 
-/// Numbered words, found in a text in a time that does not depend on how many there are.
+/// Numbered words. The search time does not depend on their number.
 struct WordTable {
     /// An octet of a word after its first two.
     private struct Node {
@@ -14,13 +14,14 @@ struct WordTable {
 
     private(set) var pairs = PairSet()
     private var nodes: [Node] = []
-    /// By pair of octets: the first node after it, and the last word that is exactly this pair, each plus one; 0 for none.
+    /// By pair of octets: the first node after it, and the last word that is exactly this pair,
+    /// each plus one; 0 for none.
     private var roots = PairTable()
     private var short: [Int: Int32] = [:]
     /// By word: the previous word that is the same, plus one; 0 for none.
     private var same: [Int32] = []
 
-    /// Takes the next word, with number 0, 1, 2 …; a word of less than two octets is never found.
+    /// Adds the next word, with number 0, 1, 2 …; a word of less than two octets is never found.
     mutating func append(_ octets: [UInt8]) {
         same.append(0)
         guard octets.count >= 2 else { return }
@@ -81,10 +82,10 @@ struct WordTable {
     }
 }
 
-/// A number for each pair of octets; 0 where none was set. Only first octets that occur have rows, as all rows would take 256
-/// KB, and a message needs several tables.
+/// A number for each pair of octets; 0 if none was set. Only first octets that occur have rows: all
+/// rows would need 256 KB, and a message needs several tables.
 private struct PairTable {
-    /// By first octet: where its row begins; -1 for none.
+    /// By first octet: the start of its row; -1 for none.
     private var starts = [Int32](repeating: -1, count: 256)
     private var rows: [Int32] = []
 
@@ -102,7 +103,7 @@ private struct PairTable {
     }
 }
 
-/// The pairs of octets that words begin with: 8 KB, so that a look-up needs no access to main memory.
+/// The pairs of octets that begin words: 8 KB, so that a look-up needs no access to main memory.
 struct PairSet {
     private var words = [UInt64](repeating: 0, count: 1_024)
 
@@ -116,8 +117,9 @@ struct PairSet {
         return words[pair >> 6] >> UInt64(pair & 63) & 1 != 0
     }
 
-    /// Whether octets that may be text must be searched: they hold a pair of the set, ignoring white space and NUL, or a row of
-    /// letters and digits that may be base64, or only text with marks that may stand for other characters.
+    /// Whether octets that may be text must be searched. True if they contain a pair of the set,
+    /// ignoring white space and NUL, or a row of letters and digits that may be base64. Also true
+    /// for text with marks that may represent other characters.
     func mayBegin(in octets: UnsafeBufferPointer<UInt8>, row limit: Int) -> Bool {
         words.withUnsafeBufferPointer { words in
             guard let words = words.baseAddress else { return false }

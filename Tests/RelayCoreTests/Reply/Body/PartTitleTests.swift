@@ -1,5 +1,5 @@
-// What a refusal calls the part that cannot be rewritten: the file by its name, or plain words; never a name that tells the
-// inbox.
+// The name in a refusal of the part that cannot be rewritten: the name of the file, or plain words;
+// never a name that reveals the inbox.
 
 import InternetMessage
 import MailTesting
@@ -10,7 +10,7 @@ import Testing
 @testable import RelayCore
 
 @Suite(.blocking) struct PartTitleTests {
-    /// The refusal of a reply with these parts; the last one names the inbox.
+    /// The refusal of a reply with these parts. The last part contains the inbox.
     private static func refusal(_ parts: [String], author: String = "anna@inbox.example") throws -> Refusal {
         let engine = Fixture(evidence: .init()).engine
         let header = HeaderSection([
@@ -33,7 +33,9 @@ import Testing
         try refusal(["Content-Type: application/pdf\r\nContent-Disposition: attachment; \(file)"])
     }
 
-    /// The answer said `part 2, application/vnd.openxmlformats-officedocument.wordprocessingml.document`.
+    /// A content type such as
+    /// `application/vnd.openxmlformats-officedocument.wordprocessingml.document` is not shown to
+    /// the user.
     @Test(arguments: [
         ("filename=Offer.pdf", "(\"Offer.pdf\")"), ("filename=\"The offer, 2nd.docx\"", "(\"The offer, 2nd.docx\")"),
         ("filename*=utf-8\'\'%C3%9Cbersicht.pdf", "(\"?bersicht.pdf\")"),
@@ -74,7 +76,7 @@ import Testing
         #expect(try Self.refusal(Array(repeating: pdf, count: 23)).reply.text.contains("(the 23rd attachment, a PDF)"))
     }
 
-    /// Types and charsets are the message's words too.
+    /// Types and charsets are also chosen by the message.
     @Test func partTitle_typeWithTheInbox_omitsIt() throws {
         let refusal = try Self.refusal(["Content-Type: application/anna.second"])
         #expect(!"\(refusal)".contains("anna"), "\(refusal)")

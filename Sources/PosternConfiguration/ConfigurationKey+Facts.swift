@@ -1,6 +1,7 @@
 // The fixed facts about each configuration key. The template of `init`, `config show` and
 // docs/CONFIGURATION.md show them.
 
+import SignIn
 import Accounts
 
 extension ConfigurationKey {

@@ -150,7 +150,8 @@ package struct AuthenticatorRepository: Sendable {
         try database.write(.durable) { connection throws(StoreFailure) in
             let user = try connection.userNumber(id)
             let app = try connection.row("SELECT user_id FROM authenticators WHERE user_id = \(user)")
-            guard try !isRequired || app != nil || hasPasskey(connection, user) else {
+            let hasPasskey = try hasPasskey(connection, user)
+            guard !isRequired || app != nil || hasPasskey else {
                 throw .refused(.unmet, "add a passkey or an authenticator app first")
             }
             try connection.run("UPDATE users SET two_factor = \(isRequired) WHERE id = \(user)")

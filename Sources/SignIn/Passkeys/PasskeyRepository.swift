@@ -158,8 +158,8 @@ package struct PasskeyRepository: Sendable {
         }
     }
 
-    /// Reports a change of a passkey to streams. A synced one counts as the platform's. A device-bound one counts as roaming,
-    /// since no authenticator says for certain which it is.
+    /// Reports a change of a passkey to streams. A synced passkey counts as one of the platform. A
+    /// device-bound one counts as roaming, because no authenticator says for certain which it is.
     private static func tell(
         _ tracker: AccountChangeTracker, _ user: Int64, _ change: String, isSynced: Bool
     ) throws(StoreFailure) {
@@ -218,12 +218,13 @@ package struct PasskeyRepository: Sendable {
             return .refused(userID: known.userID, reason: error.description)
         }
         let session = try SecretHash.newToken()
-        // Not worth waiting for the disk: after a power failure, the user simply signs in again.
+        // The write does not wait for the disk: after a power failure, the user signs in again.
         let outcome = try database.write(.relaxed) { connection throws(StoreFailure) -> PasskeySignIn in
             guard try use(connection, challenge, expiry: expiry) else {
                 return .refused(userID: known.userID, reason: "the challenge was used already")
             }
-            // Of two simultaneous sign-ins with the same count, one came from a copy.
+            // Of two simultaneous sign-ins with the same count, one came from a copied
+            // authenticator.
             let changed = try connection.run(
                 """
                 UPDATE passkeys SET sign_count = \(Int64(data.signCount)), backed_up = \(data.flags.contains(.backedUp)),

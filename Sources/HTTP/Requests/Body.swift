@@ -7,7 +7,8 @@ import Support
 import NIOCore
 
 extension Request {
-    /// The body, up to the route's limit. Throws `Problem`: 413 for a body that is too large, 415 for another type than `type`.
+    /// The body, up to the route's limit. Throws `Problem`: 413 for a body that is too large, 415
+    /// for any type other than `type`.
     package func collect(_ context: some RouteContext, type: String? = nil) async throws -> ByteBuffer {
         if let type { try requireType(type) }
         let limit = context.base.maxUploadSize
@@ -50,7 +51,7 @@ extension Request {
         }
     }
 
-    /// Whether a browser asks, to show a page to a person.
+    /// Whether a browser sends the request, to show a page to a person.
     package var wantsPage: Bool { headers[.accept]?.contains("text/html") == true }
 
     /// The query's parameters. Throws `Problem` (400) for one that is not in `names`, occurs twice, or is not UTF-8.

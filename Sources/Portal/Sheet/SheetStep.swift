@@ -1,4 +1,5 @@
-// The step that an app's request requires of the user at the browser. Pure: decided here, applied in PortalSheet.
+// The next step that an app's request requires of the user. Pure: decided here, carried out in
+// PortalSheet.
 
 import SignIn
 
@@ -10,7 +11,7 @@ enum SheetStep: Hashable {
     case door
     /// The app gets what it already has, without asking the user.
     case answer(PageSession)
-    /// The user is asked.
+    /// The page asks the user for consent.
     /// - isKnown: whether they already consented to everything in this request.
     case ask(PageSession, isKnown: Bool)
 
@@ -22,7 +23,8 @@ enum SheetStep: Hashable {
         let asked = pending.request
         let isSilent = asked.prompts.contains(.none)
         guard let session, !isOther, pending.accepts(authenticatedAt: session.authenticatedAt) else {
-            // A different user who signed in for this very request is not sent to sign in again: this would never end.
+            // A different user who signed in for this very request is not sent to sign in again:
+            // that would never end.
             let isOver = isOther && session.map { pending.isFollowed(by: $0.createdAt) } ?? false
             self =
                 isSilent || isOver

@@ -68,7 +68,7 @@ package struct ListRoutes: RouteModule {
     private func list(_ request: Request, _ context: TeamContext) async throws -> Response {
         let team = context.caller.id
         let page = try PageRequest(try request.query(PageRequest.parameters), parts.cursors, listing: "lists team:\(team)")
-        // At most fifty.
+        // A team has at most fifty lists.
         let all = try await parts.run { try $0.liveLists.lists(team: team) }
         let rest = all.filter { list in page.after.map { list.name > $0 } ?? true }
         return try .json(page.page(rest, position: \.name, item: ListView.init))

@@ -82,7 +82,7 @@ extension SignInRoutes {
         case .refused(.invalid(let reason)): throw AuthError.invalidGrant(reason)
         case .refused(.scope): throw AuthError.invalidScope(Self.exceedsGrant)
         case .refused(.tooMany):
-            // Until the day ends, UTC.
+            // The seconds until the day ends, UTC.
             throw AuthError.tooMany(retryAfter: 86_400 - ((parts.now() % 86_400) + 86_400) % 86_400)
         }
     }
@@ -126,7 +126,7 @@ extension SignInRoutes {
 
     // MARK: /auth/introspect
 
-    /// Public apps cannot ask: they prove nothing (RFC 7662 section 2.1).
+    /// Public apps may not use this endpoint: they prove nothing (RFC 7662 section 2.1).
     func introspect(_ request: Request, _ context: APIContext) async throws -> Response {
         let form = try await form(request, context)
         let client = try await client(request, form, endpoint: "/auth/introspect", allowsPublic: false)

@@ -73,7 +73,7 @@ package struct LiveListRepository: Sendable {
 
     /// Adds entries; for an existing one, reason and expiry are replaced. Returns how many are new.
     /// - Parameter entries: at most `LiveListLimits.entriesOfChange`.
-    /// - Throws: `invalid` for an entry that the list's kind cannot hold, `limit`, `notFound`.
+    /// - Throws: `invalid` for an entry that the list's kind cannot contain, `limit`, `notFound`.
     @discardableResult
     package func add(team id: String?, name: String, _ entries: [LiveListEntry], _ change: Change) throws(StoreFailure) -> Int64 {
         try Self.checkCount(entries.count, "import a file instead")
@@ -169,7 +169,7 @@ package struct LiveListRepository: Sendable {
         }
     }
 
-    /// Number of entries of a list that are over and not deleted yet.
+    /// Number of entries of a list that have ended and are not deleted yet.
     package func ended(_ list: LiveList, now: Int64) throws(StoreFailure) -> Int64 {
         try database.read { connection throws(StoreFailure) in
             try connection.value(
@@ -192,7 +192,7 @@ package struct LiveListRepository: Sendable {
 
     /// Entries as stored; of equal values, the last one counts. Messages never contain a personal value.
     func rows(_ entries: [LiveListEntry], _ list: LiveList) throws(StoreFailure) -> [LiveListEntry] {
-        // Two values that look alike are two entries: by octets.
+        // Two values that look alike are two entries: they are compared by octets.
         var rows: [ExactString: LiveListEntry] = [:]
         for entry in entries {
             let normal = try Self.normal(entry, list.kind)
@@ -202,7 +202,8 @@ package struct LiveListRepository: Sendable {
         return rows.values.sorted { $0.value < $1.value }
     }
 
-    /// The entry's value in its normal form. Throws a refusal for what a list of this kind cannot contain.
+    /// The entry's value in its normal form. Throws a refusal for a value that a list of this kind
+    /// cannot contain.
     static func normal(_ entry: LiveListEntry, _ kind: LiveListKind) throws(StoreFailure) -> String {
         let shown =
             kind == .personal || entry.value.utf8.contains(UInt8(ascii: "@"))
@@ -226,7 +227,7 @@ package struct LiveListRepository: Sendable {
         return normal
     }
 
-    /// At most 64 scalars of a text.
+    /// The first 64 scalars of a text, at most.
     private static func beginning(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.prefix(64)))
     }

@@ -4,13 +4,13 @@ import MailCrypto
 
 /// The value of an attestation.
 package enum AttestationTrust: Sendable, Hashable {
-    /// It states nothing: the format is `none`, or one that is not verified here.
+    /// It proves nothing: the format is `none`, or one that is not verified here.
     case none
     /// Signed with the credential's own key.
     case ownKey
-    /// Signed with a key of its maker, whose certificate was not compared with a root.
+    /// Signed with a key of its maker. The maker's certificate was not compared with a root.
     case certified
-    /// The same, and the certificate leads to a configured root.
+    /// Signed with a key of its maker, and the certificate leads to a configured root.
     case rooted
 }
 
@@ -68,8 +68,9 @@ enum AttestationFormat: String {
     case fidoU2F = "fido-u2f"
     case androidKey = "android-key"
 
-    /// Registered formats (RFC 8809) that count as no statement: they are not sent unless an attestation is requested, and an
-    /// unverified statement changes nothing about the credential.
+    /// Registered formats (RFC 8809) that count as no statement. Authenticators send them only if
+    /// an attestation is requested, and an unverified statement changes nothing about the
+    /// credential.
     static let unverified: Set<String> = ["tpm", "android-safetynet", "compound"]
 
     /// Verifies a statement. Returns the certificates for finding a root, the signing one first.

@@ -85,7 +85,7 @@ enum U2FAttestation {
 enum AndroidKeyAttestation {
     /// The extension that describes the key.
     private static let description = "1.3.6.1.4.1.11129.2.1.17"
-    /// Tags of an authorization list: the purpose of the key, who may use it, and where it was made.
+    /// Tags of an authorization list: the purpose of the key, its permitted users, and its origin.
     private static let (purpose, allApplications, origin): (UInt32, UInt32, UInt32) = (1, 600, 702)
 
     static func verify(_ question: AttestationQuestion) throws(WebAuthnError) -> [Certificate] {

@@ -34,8 +34,8 @@ enum ClientData {
     /// The most octets of client data: an origin and a challenge, with room for additions by browsers.
     private static let longest = 16_384
 
-    /// Compares the octets, as received, with what is expected. Unknown members are ignored: browsers add some to discourage
-    /// text comparison.
+    /// Compares the octets, as received, with the expected values. Unknown members are ignored:
+    /// browsers add some to discourage text comparison.
     static func check(
         _ octets: [UInt8], _ ceremony: Ceremony, challenge: [UInt8], _ expected: ExpectedClient
     ) throws(WebAuthnError) {

@@ -146,7 +146,7 @@ package struct PasskeyQuestion: Sendable {
 }
 
 extension AttestationTrust {
-    /// The word used in responses.
+    /// The word for responses.
     fileprivate var word: String {
         switch self {
         case .none: "none"

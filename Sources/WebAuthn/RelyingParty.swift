@@ -28,7 +28,8 @@ package struct RelyingParty: Sendable {
     /// Verifies a registration: `navigator.credentials.create`.
     /// - Parameters:
     ///   - challenge: the challenge that was issued, for one use.
-    ///   - roots: certificates to which an attestation must lead; empty to accept any.
+    ///   - roots: certificates to which an attestation must lead; if empty, any attestation is
+    ///     accepted.
     ///   - validity: the time at which the certificates are checked.
     package func register(
         clientData: [UInt8], attestationObject: [UInt8], challenge: [UInt8], roots: [Certificate] = [],
@@ -72,7 +73,7 @@ package struct RelyingParty: Sendable {
     package struct KnownCredential: Sendable {
         package let publicKey: COSEKey
         package let signCount: UInt32
-        /// Whether it was made to be on several devices, each of which may count by itself or not at all.
+        /// Whether it may be on several devices. Each device may count by itself or not at all.
         package let isBackupEligible: Bool
 
         package init(publicKey: COSEKey, signCount: UInt32, isBackupEligible: Bool = false) {
@@ -94,8 +95,8 @@ package struct RelyingParty: Sendable {
         guard known.publicKey.verify(signature: signature, message: octets + SHA256.hash(clientData)) else {
             throw WebAuthnError(.signature, "it was not made with the credential's key")
         }
-        // Authenticators without a counter always report 0. Of a synced passkey a count shows nothing (Level 3 section 7.2,
-        // step 22): the next device may begin at 0.
+        // Authenticators without a counter always report 0. The count of a synced passkey shows
+        // nothing (Level 3 section 7.2, step 22): the next device may begin at 0.
         let isCounted = !known.isBackupEligible && (data.signCount > 0 || known.signCount > 0)
         guard !isCounted || data.signCount > known.signCount else {
             throw WebAuthnError(.signCount, "it did not rise: the authenticator may have been copied")

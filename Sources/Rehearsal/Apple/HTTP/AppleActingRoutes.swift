@@ -1,4 +1,5 @@
-// /sandbox: Apple's side on request of a test, beyond the web: sign-in on a device, a client secret, notifications.
+// /sandbox: Apple's actions outside the web, at the request of a test: sign-in on a device, a
+// client secret, notifications.
 
 import Foundation
 import HTTP
@@ -27,7 +28,7 @@ struct AppleActingRoutes: RouteModule {
         let clientSecret: String
     }
 
-    /// A client secret, for tests without a library for it; also a wrong one.
+    /// A client secret, valid or invalid, for tests without a library for it.
     private func mint(_ request: Request, _ context: APIContext) async throws -> Response {
         let order = try await request.decode(SecretOrder.self, context)
         let lifetime = order.expiresIn ?? 3_600

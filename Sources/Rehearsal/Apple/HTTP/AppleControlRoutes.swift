@@ -69,7 +69,7 @@ struct AppleControlRoutes: RouteModule {
     }
 
     private struct SettingsOrder: Decodable {
-        /// A user, or `cancel: true`; with `ask: true` the page asks again.
+        /// A user, or `cancel: true`; with `ask: true` the page asks the user again.
         let auto: String?
         let cancel: Bool?
         let ask: Bool?

@@ -16,7 +16,7 @@ struct AppleEventSender: Sendable {
     init() {
         var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
         configuration.timeout.connect = Self.timeout
-        // Does not wait for an app that is not listening.
+        // The sender does not wait for an app that is not listening.
         configuration.connectionPool.retryConnectionEstablishment = false
         client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     }

@@ -16,7 +16,8 @@ extension PolicyLoader {
                 reader.report(entry.keyNode, "'\(entry.key)' cannot be the name of a counter")
                 continue
             }
-            // A faulty counter still declares its signal: one fault, not one for each use.
+            // A faulty counter still declares its signal, so that there is one fault, not one for
+            // each use.
             let counter = counter(entry.key, entry.value)
             let signal = SignalDeclaration(
                 name: "velocity." + entry.key, type: .int, mayBeMissing: true,

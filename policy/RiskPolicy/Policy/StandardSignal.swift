@@ -3,7 +3,7 @@
 
 import CEL
 
-/// A signal of Postern's. The raw value is its name in policies.
+/// A signal that Postern supplies. The raw value is its name in policies.
 package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
     case event
     case tokenAge = "token.age_s"
@@ -54,22 +54,23 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
     case legitimateOutcomes = "outcomes.legitimate"
     case fraudulentOutcomes = "outcomes.fraudulent"
 
-    /// Where a value comes from, and so when it is missing.
+    /// The source of a value, which determines when the value is missing.
     package enum Origin: Sendable, Hashable {
-        /// The question, its token, or the user's sign-in.
+        /// The request, its token, or the user's sign-in.
         case question
-        /// The store: missing while that is down.
+        /// The store: missing while it is unavailable.
         case history
-        /// The store, over all teams: what teams get for rules that read it is a coarse code.
+        /// The store, over all teams: teams get only a common code for rules that read it.
         case inboxHistory
     }
 
-    /// What is fixed for a signal.
+    /// The fixed facts about a signal.
     package struct Facts: Sendable {
         /// In the notation of policy files.
         package let type: String
         package let origin: Origin
-        /// What it is in policies for decisions and in those for the status, in Markdown; nil where it is not supplied.
+        /// Its meaning in policies for decisions and in those for the status, in Markdown; nil if
+        /// it is not supplied.
         package let forDecisions: String?
         package let forStatus: String?
 

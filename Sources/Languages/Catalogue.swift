@@ -65,7 +65,7 @@ package struct Catalogue: Sendable {
             guard texts[key] == nil, plurals[key] == nil else { throw refuse("twice, with other white space: \(english)") }
             if let text = value.string {
                 guard Self.places(text) == Self.places(english), Self.isWhole(text) else {
-                    throw refuse("other places than its English: \(english)")
+                    throw refuse("placeholders differ from the English text: \(english)")
                 }
                 texts[key] = text
             } else if let forms = value.object, forms["other"]?.string != nil {
@@ -87,11 +87,11 @@ package struct Catalogue: Sendable {
         for form in forms.members {
             guard PluralRules.categories.contains(form.name), let text = form.value.string else {
                 throw refuse(
-                    "a plural form that is no text, or not one of \(PluralRules.categories.joined(separator: ", ")): \(english)")
+                    "a plural form that is not text, or not one of \(PluralRules.categories.joined(separator: ", ")): \(english)")
             }
             let places = Self.places(text)
             guard places == wanted || places.isEmpty && form.name != "other", isWhole(text) else {
-                throw refuse("other places than its English: \(english)")
+                throw refuse("placeholders differ from the English text: \(english)")
             }
             texts[form.name] = text
         }

@@ -37,13 +37,13 @@ package enum PlainText {
             return PlainTextFault("the text is not UTF-8: save it as UTF-8", at: place(of: validPrefix(octets), in: octets))
         }
         guard let zero = octets.firstIndex(of: 0) else { return nil }
-        return PlainTextFault("an octet 0, which no text has", at: place(of: zero, in: octets))
+        return PlainTextFault("an octet 0 (NUL), which text cannot contain", at: place(of: zero, in: octets))
     }
 
     /// The reason why the first octets of a file cannot begin UTF-8; nil if they can.
     package static func fileFault(_ head: ArraySlice<UInt8>) -> PlainTextFault? {
         if head.starts(with: [0x1F, 0x8B]) || head.starts(with: [0x50, 0x4B, 0x03, 0x04]) {
-            return PlainTextFault("it is compressed, or a spreadsheet: give the text in it, of a spreadsheet as CSV")
+            return PlainTextFault("it is compressed, or a spreadsheet: give its text, or export the spreadsheet as CSV")
         }
         // UTF-16 and UTF-32, with or without their marks: there, ASCII characters have zeros beside
         // them.

@@ -46,12 +46,12 @@ package struct RemedyCommand: Sendable, Hashable {
             case .retireKey:
                 Facts("postern keys dkim retire SELECTOR --domain DOMAIN", "a key signed for the last time two weeks ago")
             case .listPolicies: Facts("postern policy list", "no policy is in force, or one was refused")
-            case .createList: Facts("postern list create LIST --kind KIND", "a policy reads a list that is not there")
+            case .createList: Facts("postern list create LIST --kind KIND", "a policy reads a list that does not exist")
             case .listDecisions: Facts("postern decision list --rule RULE", "a rule ends in errors")
             case .removeStream:
                 Facts(
                     "postern stream remove STREAM --yes",
-                    "a stream's receiver is in a private network, which no longer is allowed")
+                    "a stream's receiver is in a private network, which is no longer allowed")
             case .testEndpoint: Facts("postern endpoint test TEAM", "events of a team are parked")
             case .retryEvents:
                 Facts("postern event retry --team TEAM", "events of a team are parked, and its endpoint works again")

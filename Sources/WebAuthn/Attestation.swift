@@ -37,11 +37,11 @@ struct AttestationQuestion {
     /// `x5c`: the signing certificate, then those that lead to a root.
     func certificates() throws(WebAuthnError) -> [Certificate] {
         guard let list = statement["x5c"]?.array, (1...8).contains(list.count) else {
-            throw refused("x5c has to hold one to eight certificates")
+            throw refused("x5c must have one to eight certificates")
         }
         var certificates: [Certificate] = []
         for item in list {
-            guard let der = item.bytes else { throw refused("x5c holds what is no certificate") }
+            guard let der = item.bytes else { throw refused("x5c has an item that is not a certificate") }
             do throws(CryptoError) { certificates.append(try Certificate(der: der)) } catch {
                 throw refused("x5c: \(error.message)")
             }
@@ -77,7 +77,7 @@ enum AttestationFormat: String {
     func verify(_ question: AttestationQuestion) throws(WebAuthnError) -> [Certificate] {
         switch self {
         case .none:
-            guard question.statement.pairs?.isEmpty == true else { throw question.refused("the format none says something") }
+            guard question.statement.pairs?.isEmpty == true else { throw question.refused("the format none has a statement") }
             return []
         case .packed: return try PackedAttestation.verify(question)
         case .apple: return try AppleAttestation.verify(question)

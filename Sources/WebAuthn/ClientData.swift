@@ -50,10 +50,10 @@ enum ClientData {
         }
         guard let sent = object["challenge"]?.string else { throw WebAuthnError(.challenge, "there is none") }
         guard !challenge.isEmpty, sent == Base64URL.encode(challenge) else {
-            throw WebAuthnError(.challenge, "it is another one than was given")
+            throw WebAuthnError(.challenge, "it is not the one that was issued")
         }
         guard let origin = object["origin"]?.string, expected.origins.contains(where: { $0.hasSameOctets(as: origin) }) else {
-            throw WebAuthnError(.origin, "it is none of those expected")
+            throw WebAuthnError(.origin, "it is not an expected one")
         }
         try checkFrame(object, expected.framing)
     }

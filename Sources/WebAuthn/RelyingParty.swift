@@ -40,7 +40,7 @@ package struct RelyingParty: Sendable {
         let data = try AuthenticatorData(object.authenticatorOctets)
         try check(data)
         guard let credential = data.credential else {
-            throw WebAuthnError(.authenticatorData, "there is no new credential in it")
+            throw WebAuthnError(.authenticatorData, "it contains no new credential")
         }
         let trust = try trust(
             object,
@@ -64,7 +64,7 @@ package struct RelyingParty: Sendable {
         guard let signer = certificates.first else { return format == .none ? .none : .ownKey }
         guard !roots.isEmpty else { return .certified }
         guard signer.leads(to: roots, by: Array(certificates.dropFirst()), validity) else {
-            throw WebAuthnError(.trust, "the certificate leads to no root that is accepted")
+            throw WebAuthnError(.trust, "the certificate leads to no accepted root")
         }
         return .rooted
     }
@@ -110,10 +110,10 @@ package struct RelyingParty: Sendable {
         }
         guard data.flags.contains(.userPresent) else { throw WebAuthnError(.userPresence, "no one touched the authenticator") }
         guard !requiresUserVerification || data.flags.contains(.userVerified) else {
-            throw WebAuthnError(.userVerification, "the authenticator does not know who it was")
+            throw WebAuthnError(.userVerification, "the authenticator did not verify the user")
         }
         guard !data.flags.contains(.backedUp) || data.flags.contains(.backupEligible) else {
-            throw WebAuthnError(.backup, "it is backed up and cannot be")
+            throw WebAuthnError(.backup, "it is backed up, although it is not eligible for backup")
         }
     }
 }

@@ -124,7 +124,7 @@ final class RunningSandbox {
         #expect(try sandbox.order("clock", #"{"advance": 86400}"#).status == 200)
         try browser.open(sandbox.url + "/")
         #expect(try browser.text("ol.requests > li:first-child .cause").hasPrefix("invalid_client client_secret expired"))
-        #expect(try browser.text("ol.requests > li:nth-child(2) .cause") == "anna was let in")
+        #expect(try browser.text("ol.requests > li:nth-child(2) .cause") == "anna signed in")
         #expect(try PageLook(browser).findings("apple-overview", "en") == [])
         try browser.open(sandbox.url + request)
         try browser.click("button.second")

@@ -79,9 +79,9 @@ import Testing
         ("live_lists: {bad: ranges}", "context.ip in lists.bad", "unknown the kind of a live list 'ranges'"),
         ("live_lists: {bad: {kind: range, of: everyone}}", "context.ip in lists.bad", "unknown of 'everyone'"),
         ("live_lists: {a-b: range}", "true", "'a-b' cannot be the name of a list"),
-        ("live_lists: {bad: range}", "size(lists.bad) > 1", "a live list can be on the right of"),
-        ("live_lists: {bad: range}", "lists.bad.exists(x, x == context.ip)", "a live list can be on the right of"),
-        ("live_lists: {bad: range}", "lists.bad in [lists.bad]", "a live list can be on the right of"),
+        ("live_lists: {bad: range}", "size(lists.bad) > 1", "a live list can only be on the right of"),
+        ("live_lists: {bad: range}", "lists.bad.exists(x, x == context.ip)", "a live list can only be on the right of"),
+        ("live_lists: {bad: range}", "lists.bad in [lists.bad]", "a live list can only be on the right of"),
         ("live_lists: {bad: range}", "context.n in lists.bad", "'in' is not defined for int and list(string)"),
     ])
     func liveList_wronglyDeclaredOrUsed_isRefused(live: String, condition: String, expected: String) {

@@ -61,7 +61,7 @@ import Testing
 
                 matched
                   signup-check-outstanding   always asks for email_code      SIGNUP_UNVERIFIED
-                      the check asked at sign-up is not passed yet  → true
+                      the check required at sign-up is not passed yet  → true
                           account.state = "pending"
 
                 unknown: a signal is missing
@@ -111,7 +111,7 @@ import Testing
         (ListFileText.text("\u{2028}198.51.100.0/24 # office\r\n\u{A0}\n"), String?.none),
         (.absent, "no such file inside the policy's folder: 'l.txt'"),
         (.unreadable("line 1, column 2: no UTF-8"), "the file 'l.txt' cannot be read: line 1, column 2: no UTF-8"),
-        (.text("198.51.100.0/33\n"), "'198.51.100.0/33' looks like an address or a range, and is none"),
+        (.text("198.51.100.0/33\n"), "'198.51.100.0/33' looks like an address or a range, but is neither"),
     ]) func load_listFile_isReadOrNamed(file: ListFileText, words: String?) throws {
         var options = PolicyLoadOptions()
         options.listFile = { _ in file }

@@ -60,7 +60,7 @@ package struct Interpreter {
         switch node.kind {
         case .constant(let value): return value
         case .stringSet(let list): return .list(list.elements)
-        case .liveList: throw EvaluationError(.noSuchOverload, "a live list can be on the right of 'in' only")
+        case .liveList: throw EvaluationError(.noSuchOverload, "a live list can only be on the right of 'in'")
         case .variable(let slot):
             guard let value = variables.value(slot: slot) else { throw EvaluationError(.unknownName, "a variable has no value") }
             return value

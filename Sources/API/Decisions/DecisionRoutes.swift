@@ -95,7 +95,7 @@ package struct DecisionRoutes: RouteModule {
                 throw Problem(
                     .serviceUnavailable, "unavailable", "The service is unavailable", detail: detail,
                     headers: [.retryAfter: "\(max(1, seconds))"])
-            case .busy: throw Problem.tooManyRequests("more questions at once than can be answered", retryAfter: 1)
+            case .busy: throw Problem.tooManyRequests("too many requests at once", retryAfter: 1)
             }
         }
     }

@@ -148,7 +148,7 @@ package struct ListRoutes: RouteModule {
                 expiresAt: try entry.expiresAt.map { text in
                     guard let time = CELTimestamp(text: text), time.seconds > now else {
                         throw Problem.invalid(
-                            "must be a time to come, as 2026-11-21T07:02:28Z", at: "/entries/\(index)/expires_at")
+                            "must be a time in the future, as in 2026-11-21T07:02:28Z", at: "/entries/\(index)/expires_at")
                     }
                     return time.seconds
                 })

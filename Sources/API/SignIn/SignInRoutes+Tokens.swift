@@ -19,7 +19,7 @@ extension SignInRoutes {
         let grantType = try form.required("grant_type")
         // A public client proves only what it has: its code and verifier, or a refresh token that serves once.
         guard !client.isPublic || grantType != "client_credentials" else {
-            throw AuthError.unauthorizedClient("a public client has grant_type authorization_code alone")
+            throw AuthError.unauthorizedClient("a public client cannot use grant_type client_credentials")
         }
         switch grantType {
         case "authorization_code": return try await redeem(form, client)
@@ -43,7 +43,7 @@ extension SignInRoutes {
         }
     }
 
-    private static let exceedsGrant = "scope exceeds what was granted"
+    private static let exceedsGrant = "scope exceeds the granted scopes"
 
     private func refresh(_ form: FormBody, _ client: ProviderClient) async throws -> Response {
         let token = try form.required("refresh_token").text

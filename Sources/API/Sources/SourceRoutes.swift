@@ -146,7 +146,7 @@ package struct SourceRoutes: RouteModule {
         // The lookup may take a while, so the time is read again.
         let seen = context.change(now: parts.now())
         let proved = try await parts.run { try $0.sourceClaims.record(proof, of: claim, seen) }
-        guard let proved else { throw Problem.notFound("there is no claim to this domain any more") }
+        guard let proved else { throw Problem.notFound("the claim to this domain was removed") }
         return try .json(SourceView(proved))
     }
 

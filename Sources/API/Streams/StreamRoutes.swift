@@ -175,7 +175,7 @@ package struct StreamRoutes: RouteModule {
         let wanted = try await Self.body(request, context, VerificationRequest.init)
         let (owner, change) = (Self.owner(context.caller), context.change(now: parts.now()))
         guard try await run({ try $0.streams.verify(owner, wanted, change) }) else {
-            throw Problem.tooManyRequests("verification events wait to be taken already", retryAfter: 60)
+            throw Problem.tooManyRequests("verification events already wait for delivery", retryAfter: 60)
         }
         return .empty
     }

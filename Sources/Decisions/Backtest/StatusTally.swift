@@ -70,8 +70,8 @@ package struct StatusTally: Sendable {
     /// - Parameter place: for example `the last 10,000 logged decisions`.
     package func sentences(of place: String) -> [String] {
         let total = total
-        guard read > 0 else { return ["No logged decision says how many people have which status."] }
-        guard total.concerned > 0 else { return ["In none of \(place) do other rules match than before."] }
+        guard read > 0 else { return ["No logged decision shows how many people have each status."] }
+        guard total.concerned > 0 else { return ["In all of \(place), the same rules match as before."] }
         var lines = ["Other rules match than before in \(Count.text(total.concerned)) of \(place), by the user's status:"]
         let order: [PolicyStatus?] = [.unknown, .unsupported, .likelyReal, nil]
         for status in order {

@@ -105,7 +105,7 @@ extension DecisionError: CustomStringConvertible {
         case .conflict(let detail): detail
         case .notFound: "unknown decision"
         case .unavailable(let detail, let seconds): "\(detail); try again in \(seconds) s"
-        case .busy: "more questions at once than can be answered; try again in 1 s"
+        case .busy: "too many requests at once; try again in 1 s"
         }
     }
 }

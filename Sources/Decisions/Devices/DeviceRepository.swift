@@ -41,7 +41,7 @@ package struct DeviceRepository: Sendable {
             let expiry = head.suffix(Self.timeLength).reduce(Int64(0)) { $0 << 8 | Int64($1) }
             if constantTimeEqual(Array(octets[length...]), code(head, app: app)), expiry > now { return expiry }
         }
-        throw .refused(.invalid, "the challenge is not one of this app, or too old: ask for a new one")
+        throw .refused(.invalid, "the challenge belongs to another app, or is too old: request a new one")
     }
 
     /// Records that a challenge was used; refuses a second use.
@@ -52,7 +52,7 @@ package struct DeviceRepository: Sendable {
                 INSERT INTO used_challenges (challenge_hash, expires_at) VALUES (\(SHA256.hash(Array(challenge.utf8))), \(expiry))
                 ON CONFLICT (challenge_hash) DO NOTHING
                 """) == 1
-        guard isFirst else { throw .refused(.unmet, "the challenge was used before: ask for a new one") }
+        guard isFirst else { throw .refused(.unmet, "the challenge was used before: request a new one") }
     }
 
     // MARK: Attestations and assertions
@@ -129,7 +129,7 @@ package struct DeviceRepository: Sendable {
             return (app, try connection.device(app: app, mark: marks.device(app: app, keyID: keyID)))
         }
         let expiry = try expiry(challenge, app: app, now: now)
-        guard let known else { throw .refused(.notFound, "this key was not attested, or is known no longer") }
+        guard let known else { throw .refused(.notFound, "this key was not attested, or its device was deleted") }
         let point = try sealer.open(known.key, .deviceKey(mark: known.mark))
         let expectation = AppAttestExpectation(
             appID: known.device.appID, environment: known.device.environment, clientData: clientData)

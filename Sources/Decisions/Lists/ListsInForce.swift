@@ -98,7 +98,7 @@ package final class ListsInForce: Sendable {
                 progress.isStoreReachable = true
             } catch {
                 if progress.isStoreReachable {
-                    logger.error("lists cannot be read, they stay as they are", metadata: ["detail": "\(error)"])
+                    logger.error("lists cannot be read, the last ones stay in force", metadata: ["detail": "\(error)"])
                 }
                 progress.isStoreReachable = false
                 // Entries expire without the store too.

@@ -32,7 +32,7 @@ extension LiveListKind {
         switch self {
         case .text: "it is empty"
         case .personal: "give an email address or a phone number alone, without other columns of a table"
-        case .domain: "give a domain, as in example.org: it stands for all domains below it too"
+        case .domain: "give a domain, as in example.org: it includes all domains below it"
         case .range: "give an address or a range without spaces, as in 198.51.100.0/24 or 2001:db8::/32"
         }
     }

@@ -30,7 +30,7 @@ package struct LiveListRepository: Sendable {
         try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.listOwner(id)
             let revision = try connection.nextListRevision()
-            guard try connection.liveList(team, name) == nil else { throw .refused(.exists, "there is a list \(name) already") }
+            guard try connection.liveList(team, name) == nil else { throw .refused(.exists, "list \(name) already exists") }
             let limit = team == nil ? LiveListLimits.listsOfInstallation : LiveListLimits.listsOfTeam
             let count: Int64 =
                 try connection.value("SELECT COUNT(*) FROM live_lists WHERE removed_at IS NULL AND \(connection.isOf(team))") ?? 0
@@ -209,7 +209,7 @@ package struct LiveListRepository: Sendable {
             kind == .personal || entry.value.utf8.contains(UInt8(ascii: "@"))
             ? "the value" : "'\(PersonText.cleaned(Self.beginning(entry.value)).text)'"
         guard PersonText.isPlain(entry.value), PersonText.isPlain(entry.reason) else {
-            throw .refused(.invalid, "\(shown) or its reason has characters that are not seen, such as a tab or a line break")
+            throw .refused(.invalid, "\(shown) or its reason has invisible characters, such as a tab or a line break")
         }
         guard entry.value.utf8.count <= LiveListLimits.valueOctets else {
             throw .refused(.limit, "\(shown) is longer than \(LiveListLimits.valueOctets) octets, which is the maximum")

@@ -86,7 +86,7 @@ package final class ActivePolicies: Sendable {
         refresh(now: now)
     }
 
-    private static let noPolicy = "there is no policy, so nothing is decided: activate one with postern policy activate"
+    private static let noPolicy = "no policy is active, so no decision is possible: activate one with postern policy activate"
 
     /// Activates the built-in policy in a store without policies; returns whether it did.
     @discardableResult

@@ -96,7 +96,7 @@ extension DatabaseConnection {
         guard let row, let hash = restored?.hash ?? before else {
             throw .refused(
                 .unmet,
-                "cannot roll back \(current.name): it has no earlier activation that was not taken back already. postern policy list --all shows earlier policies, and postern policy activate HASH puts one in force"
+                "cannot roll back \(current.name): it has no earlier activation left to undo. postern policy list --all shows earlier policies: activate one with postern policy activate HASH"
             )
         }
         if before == nil, try isPolicyBound(current.name) {

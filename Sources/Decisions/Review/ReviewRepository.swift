@@ -126,12 +126,12 @@ package struct ReviewRepository: Sendable {
     ) throws(StoreFailure) -> (rule: String, policy: String) {
         let reason = expiresAt == nil && reason.isEmpty ? "" : try Self.checked(reason, "a reason")
         if let expiresAt, !(change.now + 1...change.now + Self.longestSnooze).contains(expiresAt) {
-            throw .refused(.invalid, "a rule can be snoozed for a year at most, and not into the past")
+            throw .refused(.invalid, "a rule can be snoozed until a time in the future, at most a year away")
         }
         return try database.write(.durable) { connection throws(StoreFailure) in
             let record = try connection.checkReviewed(id)
             guard let grant = record.grantNumber else {
-                throw .refused(.notFound, "decision \(id) is about no account that is known, or is known any more")
+                throw .refused(.notFound, "the account of decision \(id) is unknown or was deleted")
             }
             let policy = record.policyName
             let rule = try Self.chosen(rule, of: record, isEnding: expiresAt == nil)
@@ -162,14 +162,15 @@ package struct ReviewRepository: Sendable {
         let asking = record.asked + record.snoozed
         if let rule {
             guard asking.contains(rule) || isEnding else {
-                throw .refused(
-                    .invalid, "rule \(rule) did not ask: \(asking.isEmpty ? "no rule did" : asking.joined(separator: ", "))")
+                let others = asking.isEmpty ? "no rule did" : asking.joined(separator: ", ")
+                throw .refused(.invalid, "rule \(rule) did not require a check: \(others)")
             }
             return rule
         }
         guard let only = asking.first, asking.count == 1 else {
             throw .refused(
-                .invalid, asking.isEmpty ? "no rule asked in this decision" : "name the rule: \(asking.joined(separator: ", "))")
+                .invalid,
+                asking.isEmpty ? "no rule required a check in this decision" : "name the rule: \(asking.joined(separator: ", "))")
         }
         return only
     }
@@ -178,10 +179,10 @@ package struct ReviewRepository: Sendable {
         let isPlain = PersonText.isPlain(text)
         let text = PersonText.withSingleSpaces(text)
         guard isPlain, !text.isEmpty, text.utf8.count <= textOctets else {
-            throw .refused(.invalid, "\(what) is one line of 1 to \(textOctets) octets, without characters that are not seen")
+            throw .refused(.invalid, "\(what) must be one line of 1 to \(textOctets) octets, without invisible characters")
         }
         guard !text.utf8.contains(UInt8(ascii: "@")) else {
-            throw .refused(.invalid, "\(what) holds no addresses: name the decision or the account")
+            throw .refused(.invalid, "\(what) must not contain an address: name the decision or the account")
         }
         return text
     }

@@ -14,7 +14,7 @@ package enum CannedResponse: Sendable, Hashable {
 
     /// By `sub`, with a description for developers.
     package static let subjects: [(name: String, answer: CannedResponse, purpose: String)] = [
-        ("test-allow", .allow, "allow, whatever the event"),
+        ("test-allow", .allow, "allow, for every event"),
         ("test-human-check", .ask(["human_check"], reason: "TEST"), "asked for human_check"),
         ("test-email-code", .ask(["email_code"], reason: "TEST"), "asked for email_code"),
         ("test-reauthenticate", .ask(["reauthenticate"], reason: "TEST"), "asked for reauthenticate"),

@@ -111,14 +111,14 @@ extension DecisionService {
     /// accepted.
     private static func checkPermitted(_ decision: LoggedDecision, now: Int64) throws(DecisionError) {
         if decision.record.decision == PolicyDecision.allow.rawValue {
-            guard now < decision.record.expiresAt else { throw .conflict("the decision has expired: ask again") }
+            guard now < decision.record.expiresAt else { throw .conflict("the decision has expired: send a new request") }
             return
         }
         guard decision.checks.contains(where: { $0.passedAt != nil }) else {
             throw .conflict("one of the challenges must be passed and reported first")
         }
         guard now - decision.record.evaluatedAt <= CheckRecord.reportingTime else {
-            throw .conflict("the decision is too old: ask again")
+            throw .conflict("the decision is too old: send a new request")
         }
     }
 

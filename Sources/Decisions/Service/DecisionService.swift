@@ -374,7 +374,7 @@ package final class DecisionService: Sendable {
             }
             if app == nil, !breaker.isClosed {
                 throw DecisionError.unavailable(
-                    "the store is unavailable, and this app was not asked about before", retryAfter: 5)
+                    "the store is unavailable, and this host has no data about the app", retryAfter: 5)
             }
         }
         guard let app = app?.asked(by: team.number) else {
@@ -429,7 +429,7 @@ package final class DecisionService: Sendable {
     func repeated(_ used: ConsumedNonce, by token: VerifiedSubject, event: String) throws -> DecisionReply {
         guard constantTimeEqual(used.subject, token.subjectMark), event == used.claimedEvent || event == used.event else {
             statistics.countRepeatedNonce()
-            throw DecisionError.conflict("the nonce was used before, for another account or event: ask for a new token")
+            throw DecisionError.conflict("the nonce was used before, for another account or event: request a new token")
         }
         return DecisionReply(body: used.answer, record: nil)
     }

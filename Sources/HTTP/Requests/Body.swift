@@ -59,7 +59,7 @@ extension Request {
         var result: [WireText: WireText] = [:]
         guard let query = uri.query else { return result }
         guard let pairs = FormEncoding.pairs(query.utf8, maximum: 100) else {
-            throw Problem.malformed("the query is not valid percent-encoded UTF-8, or has too long a name or too many")
+            throw Problem.malformed("the query is not percent-encoded UTF-8, has too long a name, or has too many parameters")
         }
         for (name, value) in pairs {
             guard names.contains(name) else {

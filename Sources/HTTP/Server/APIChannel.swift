@@ -82,7 +82,7 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
             Problem(.expectationFailed, "malformed", "The only supported expectation is Expect: 100-continue")
         default:
             Problem.malformed(
-                "this is not a valid HTTP/1.1 request: it needs a method that HTTP has, an address in ASCII, and one Host field")
+                "this is not a valid HTTP/1.1 request: it needs a valid method, an address in ASCII, and one Host field")
         }
     }
 }

@@ -47,7 +47,7 @@ package final class TLSCertificates: Sendable {
     /// - Parameter now: seconds since 1970.
     package func trouble(now: Int64) -> String? {
         let (failure, end, isServing) = state.withLock { ($0.failure, $0.end, $0.context != nil) }
-        if let failure { return isServing ? "\(failure); the former one stays in use" : "\(failure): no request is answered" }
+        if let failure { return isServing ? "\(failure); the previous one stays in use" : "\(failure): no request is answered" }
         guard let end, end < now + Self.warnedBefore else { return nil }
         guard end > now else { return "\(certificatePath): the certificate has expired" }
         let days = (end - now) / 86_400

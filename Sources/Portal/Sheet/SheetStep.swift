@@ -17,7 +17,7 @@ enum SheetStep: Hashable {
 
     /// - Parameters:
     ///   - session: nil while no one is signed in.
-    ///   - isOther: whether the app asked for another user than the session's.
+    ///   - isOther: whether the app requested another user than the session's.
     ///   - consent: that of the user; nil if there is none.
     init(_ pending: PendingAuthorization, session: PageSession?, isOther: Bool, consent: StandingConsent?) {
         let asked = pending.request

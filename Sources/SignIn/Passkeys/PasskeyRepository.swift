@@ -203,7 +203,7 @@ package struct PasskeyRepository: Sendable {
         userHandle: [UInt8]?, challenge: [UInt8], browser: String, replacing old: String?, now: Int64
     ) throws(StoreFailure) -> PasskeySignIn {
         guard let expiry = expiry(challenge, .get, browser: browser, now: now) else {
-            return .refused(userID: nil, reason: "the challenge is not of this browser, or too old")
+            return .refused(userID: nil, reason: "the challenge belongs to another browser, or is too old")
         }
         guard let known = try known(credentialID) else { return .unknown }
         guard userHandle == nil || userHandle == self.userHandle(known.userID) else {
@@ -231,7 +231,7 @@ package struct PasskeyRepository: Sendable {
                     last_used_at = \(now)
                 WHERE id = \(known.number) AND sign_count = \(Int64(known.credential.signCount))
                 """)
-            guard changed == 1 else { return .refused(userID: known.userID, reason: "it was removed or used at this moment") }
+            guard changed == 1 else { return .refused(userID: known.userID, reason: "it was removed or used at the same time") }
             let inbox: Int64? = try connection.value(
                 "SELECT id FROM inboxes WHERE user_id = \(known.user) AND is_default = 1 AND verified_at IS NOT NULL")
             guard let inbox else { return .refused(userID: known.userID, reason: "the user has no confirmed inbox") }

@@ -120,7 +120,7 @@ struct ClaimReader {
     /// `aud`: a text, or a list of up to 20 texts (RFC 7519 section 4.1.3); never empty.
     func audiences() throws(TokenRejection) -> [String] {
         guard case .array(let elements)? = all["aud"] else { return [try identifier("aud", .audience)] }
-        guard (1...20).contains(elements.count) else { throw TokenRejection(.audience, "aud is a list of none, or of over 20") }
+        guard (1...20).contains(elements.count) else { throw TokenRejection(.audience, "aud has no items, or more than 20") }
         return try elements.map { element throws(TokenRejection) in
             try ClaimReader(["aud": element]).identifier("aud", .audience)
         }
@@ -133,7 +133,7 @@ struct ClaimReader {
         let audiences = try audiences()
         guard audiences.count > 1 else { return audiences[0] }
         guard let party = try text("azp", .audience), audiences.contains(where: party.hasSameOctets(as:)) else {
-            throw TokenRejection(.audience, "the token is for several, and azp names none of them")
+            throw TokenRejection(.audience, "the token has several audiences, and azp names none of them")
         }
         return party
     }

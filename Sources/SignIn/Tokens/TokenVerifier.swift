@@ -22,7 +22,7 @@ package enum TokenChecks {
                 throw TokenRejection(.signature, "it is not valid under the issuer's key")
             }
         case .unusable(let reason): throw TokenRejection(.key, "it names \(reason)")
-        case .unknown where keyID == nil: throw TokenRejection(.key, "the token names no key, and the issuer has other than one")
+        case .unknown where keyID == nil: throw TokenRejection(.key, "the token names no key, and the issuer has none or several")
         case .unknown: throw TokenRejection(.key, "the issuer has no key with this id")
         }
     }

@@ -59,7 +59,7 @@ package enum AppAttestation {
         var chain = [Certificate]()
         for item in items {
             guard let der = item.bytes, let certificate = try? Certificate(der: der) else {
-                throw AppAttestError(.certificate, "x5c holds something that is not a certificate")
+                throw AppAttestError(.certificate, "x5c has an item that is not a certificate")
             }
             chain.append(certificate)
         }

@@ -104,7 +104,7 @@ package struct CBORReader {
         case 31 where (2...5).contains(major) || major == 7:
             guard form == .any else { throw error("an indefinite length", at: start) }
             return Head(major: major, info: info, argument: nil, offset: start)
-        default: throw error("a first octet that means nothing", at: start)
+        default: throw error("an undefined first octet", at: start)
         }
     }
 
@@ -125,7 +125,7 @@ package struct CBORReader {
         case (5, _): return .map(try map(head, depth: depth))
         case (6, let tag?): return .tagged(tag, try item(depth: depth + 1))
         case (7, let number?): return try simple(head, number)
-        default: throw error("a break outside of what it could end", at: head.offset)
+        default: throw error("a break outside an item of indefinite length", at: head.offset)
         }
     }
 
@@ -136,7 +136,7 @@ package struct CBORReader {
         case 23: return .undefined
         case 24:
             // Below 32 there would be two encodings.
-            guard number >= 32 else { throw error("a simple value in two octets that has one", at: head.offset) }
+            guard number >= 32 else { throw error("a simple value in two octets that fits in one", at: head.offset) }
             return .simple(UInt8(number))
         case 25: return .float(Self.half(UInt16(number)))
         case 26: return .float(Double(Float(bitPattern: UInt32(number))))

@@ -46,7 +46,7 @@ extension PolicyLoader {
             let offered = fields["events"].map { events($0, "events") ?? [] } ?? Set(PolicyEvent.allCases)
             let unavailable = fields["unavailable_when"].flatMap { condition($0, "unavailable_when") }
             if let unavailable, reads(unavailable, { $0.spansTeams }), let node = fields["unavailable_when"] {
-                reader.report(node, "which challenges are available must not depend on 'inbox.*': it would reveal other teams")
+                reader.report(node, "'unavailable_when' must not read 'inbox.*': it would reveal facts of other teams")
             }
             parts.challenges.append(
                 PolicyChallenge(

@@ -290,7 +290,7 @@ package struct PolicyLoader {
             if options.refusesCertainFailures {
                 for text in set.map(\.text).filter(CELNetwork.isMistaken).sorted().prefix(5) {
                     reader.report(
-                        entry.value, "'\(text)' looks like an address or a range, and is none: it would match nothing but itself")
+                        entry.value, "'\(text)' looks like an address or a range, but is neither: it would match only itself")
                 }
             }
             if set.count > PolicyFileLimits.maximumListEntries {
@@ -315,7 +315,7 @@ package struct PolicyLoader {
                     "\(what) is over budget: it can take more than \(ExpressionLimits.maximumSteps) steps", at: resolved.span)
             }
             if let list = resolved.misusedLiveList {
-                throw ExpressionFault("a live list can be on the right of 'in' only", at: list.span)
+                throw ExpressionFault("a live list can only be on the right of 'in'", at: list.span)
             }
             resolved.prepareLists()
             if options.refusesCertainFailures, let failure = resolved.certainFailure(zones: options.zones) { throw failure }

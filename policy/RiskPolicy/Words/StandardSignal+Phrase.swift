@@ -40,7 +40,7 @@ extension StandardSignal {
                     ("new", .init("the account is new", "the account is not new")),
                     (
                         "pending",
-                        .init("the check asked at sign-up is not passed yet", "no check asked at sign-up is outstanding")
+                        .init("the check required at sign-up is not passed yet", "no check required at sign-up is outstanding")
                     ),
                     ("active", .init("the account is active", "the account is not active")),
                     ("consent_revoked", .init("the user has revoked the consent", "the user has not revoked the consent")),

@@ -75,7 +75,7 @@ extension AppleState {
             throw AppleRefusal(
                 .invalidRequest, "the 60 days after the transfer ended \(span(now - transfer.at - Self.transferWindow)) ago")
         }
-        guard let user = seed.user(subject.userID) else { throw AppleRefusal(.invalidRequest, "there is no such user any more") }
+        guard let user = seed.user(subject.userID) else { throw AppleRefusal(.invalidRequest, "this user was deleted") }
         var body: JSONObject = ["sub": .string(Self.subject(user.id, team: team))]
         if let consent = consents[ClientUser(clientID: caller.client.id, userID: user.id)], let email = consent.email {
             body["email"] = .string(email)

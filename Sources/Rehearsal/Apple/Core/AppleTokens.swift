@@ -16,7 +16,7 @@ extension AppleState {
     func caller(_ form: AppleParameters, hasAuthorization: Bool, now: Int64) throws(AppleRefusal) -> AppleCaller {
         if hasAuthorization {
             throw AppleRefusal(
-                .invalidRequest, "the request has an Authorization field: client_id and client_secret belong in the form alone")
+                .invalidRequest, "the request has an Authorization field: send client_id and client_secret only in the form")
         }
         let clientID = try form.required("client_id")
         let secret = try form.required("client_secret")

@@ -42,7 +42,7 @@ struct AppleActingRoutes: RouteModule {
         guard let team,
             let key = team.keys.first(where: { $0.privatePEM != nil && (order.keyId == nil || $0.id == order.keyId) }),
             let pem = key.privatePEM
-        else { throw Problem.invalid("the team has no such key whose private part is known", at: "/key_id") }
+        else { throw Problem.invalid("the team has no such key with a known private part", at: "/key_id") }
         let secret = try IdentitySigningKey(pem: pem).sign(
             [
                 "iss": .string(team.id), "iat": .integer(now), "exp": .integer(now + lifetime), "aud": .string(issuer),
@@ -73,7 +73,7 @@ struct AppleActingRoutes: RouteModule {
                 AppleAuthorization(native: client, scopes: scopes, nonce: order.nonce), answer, failure: failure, now: now)
             state.journal.note(
                 at: now, "POST", "/sandbox/authorize", clientID: client.id, status: 200,
-                cause: "\(user.id) was let in by a native app")
+                cause: "\(user.id) signed in with a native app")
             return response
         }
         var body: JSONObject = [:]

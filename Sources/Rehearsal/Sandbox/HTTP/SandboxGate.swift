@@ -26,12 +26,12 @@ struct SandboxGate: RouterMiddleware {
     ) async throws -> Response {
         let path = request.uri.path
         guard Self.isOfThisMachine(request.head.authority) else {
-            return Problem.invalid("the sandbox answers at 127.0.0.1 and localhost alone").response(requestID: context.requestID)
+            return Problem.invalid("the sandbox answers only at 127.0.0.1 and localhost").response(requestID: context.requestID)
         }
         if path.utf8.starts(with: "/sandbox".utf8), request.method != .get, let origin = request.headers[.origin],
             !Self.isOfThisMachine(origin.split(separator: "/").last.map(String.init))
         {
-            return Problem(.forbidden, "forbidden", "A page of another site cannot give orders")
+            return Problem(.forbidden, "forbidden", "A page of another site cannot change the sandbox")
                 .response(requestID: context.requestID)
         }
         guard !Self.quiet.contains(where: { path.utf8.starts(with: $0.utf8) }) else { return try await next(request, context) }

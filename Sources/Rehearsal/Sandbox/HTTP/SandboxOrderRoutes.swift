@@ -119,7 +119,7 @@ struct SandboxOrderRoutes: RouteModule {
     private func setClock(_ request: Request, _ context: APIContext) async throws -> Response {
         let order = try await request.decode(ClockOrder.self, context)
         guard (order.advance == nil) != (order.offset == nil) else {
-            throw Problem.invalid("either advance or offset, in seconds")
+            throw Problem.invalid("send either advance or offset, in seconds")
         }
         guard order.advance.map(desk.clock.advance) ?? order.offset.map(desk.clock.set(offset:)) ?? false else {
             throw Problem.invalid(

@@ -1,4 +1,5 @@
-// A backtest takes an outcome from the log only where the condition and all that it reads mean what they meant at that time.
+// A backtest takes an outcome from the log only if the condition and all that it reads mean what
+// they meant at that time.
 
 import CEL
 import Decisions

@@ -180,7 +180,7 @@ final class DecisionFixture: Sendable {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// The store goes away, or comes back with what waited written.
+    /// The store becomes unavailable, or comes back with what waited written.
     func storeIsAway(_ isAway: Bool) throws {
         database.isAway = isAway
         holder.value += 2

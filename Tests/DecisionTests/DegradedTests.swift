@@ -1,4 +1,5 @@
-// The store is away: answers go on, none is an error, none is a block, and sensitive actions are asked for more.
+// The store is unavailable: answers go on, none is an error, none is a block, and sensitive actions
+// are asked for more.
 
 import Database
 import Decisions
@@ -9,7 +10,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct DegradedTests {
-    /// The store goes or comes with every thirtieth question: more than are under way at one time.
+    /// The store goes or comes with every thirtieth request: more than are under way at one time.
     private final class Turns: Sendable {
         private let asked = Mutex(0)
 

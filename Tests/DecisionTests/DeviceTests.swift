@@ -1,4 +1,4 @@
-// What policies see of the device that a question names.
+// What policies see of the device that a request names.
 
 import WebAuthn
 import Accounts
@@ -93,7 +93,7 @@ import Testing
         #expect(try await setting.ask("c", device) == "require_verification")
     }
 
-    /// Each account that a team named made a row, and was counted with every question.
+    /// Each account that a team named made a row, and was counted with every request.
     @Test func device_tooManyAccounts_stopsCounting() async throws {
         let setting = try await setting()
         let device = try setting.attested(TestDevice(setting.authority))

@@ -85,7 +85,7 @@ import Testing
         #expect(known[4].contains("ACCOUNT_HISTORY"))
     }
 
-    /// What the first team sees of a person, with the other team's actions between its questions.
+    /// What the first team sees of a person, with the other team's actions between its requests.
     private func observe(_ bench: DecisionFixture, user: String, _ actions: [Action]) async throws -> [String] {
         let sub = try bench.user(user)
         let otherSub = try bench.user(user, team: "other", app: DecisionFixture.foreignApp)

@@ -117,7 +117,7 @@ import Testing
                 }
             }
         }
-        // What is in the clear is found, so the search works.
+        // What is unencrypted is found, so the search works.
         #expect(all.contains(answer.id))
     }
 }

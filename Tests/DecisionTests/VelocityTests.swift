@@ -108,7 +108,8 @@ import Testing
         }
         #expect(signals.contains(#""velocity.inbox_accounts":3"#))
         let rows = try bench.database.read { connection throws(StoreFailure) in try connection.rows("SELECT * FROM velocity") }
-        // The first question is a sign-up, as Postern settles it: three networks of the account, three of the inbox, and it.
+        // The first request is a sign-up, as Postern settles it: three networks of the account,
+        // three of the inbox, and it.
         #expect(rows.count == 7)
         #expect(!"\(rows)".contains("n1"))
     }

@@ -110,7 +110,7 @@ struct AppleFixture {
     }
 }
 
-/// The refusal that a body ends in; nil where there is none.
+/// The refusal that a body ends in; nil if there is none.
 func refusal(_ body: () throws -> some Any) -> AppleRefusal? {
     do {
         _ = try body()

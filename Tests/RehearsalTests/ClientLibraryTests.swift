@@ -5,7 +5,7 @@ import PostfixHarness
 import TestSupport
 import Testing
 
-/// Python of `make test-tools` with all of the libraries; nil where it lacks one.
+/// Python of `make test-tools` with all of the libraries; nil if it lacks one.
 private let python: String? = {
     let own = Folders.package.appending(path: ".build/test-tools/bin/python3").path
     let imports =

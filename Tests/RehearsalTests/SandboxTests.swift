@@ -61,7 +61,7 @@ final class RunningPostern {
         return try #require(answer["items"]?.array?.last?.object)
     }
 
-    /// What SMTP answers to a message by curl; empty where it was accepted.
+    /// What SMTP answers to a message by curl; empty if it was accepted.
     func smtp(from sender: String, to recipient: String, _ message: String) throws -> (status: Int32, output: String) {
         let file = FileManager.default.temporaryDirectory.appending(path: "letter-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: file) }
@@ -434,7 +434,7 @@ struct SandboxBrowserTests {
     }
 }
 
-/// Python of `make test-tools` with Authlib; nil where there is none.
+/// Python of `make test-tools` with Authlib; nil if there is none.
 private let python: String? = {
     let own = Folders.package.appending(path: ".build/test-tools/bin/python3").path
     return [own, "/usr/bin/python3"].first {

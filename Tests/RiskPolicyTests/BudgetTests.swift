@@ -36,7 +36,7 @@ import Testing
         return input
     }
 
-    /// `size(bad)` was one step, and sorted 100,000 texts for each element: 23 s for one question.
+    /// `size(bad)` was one step, and sorted 100,000 texts for each element: 23 s for one request.
     @Test func decision_sizeOfLargeList_isMadeInTime() throws {
         let policy = try policy(
             "- {id: r, effect: always, events: [sign_up], challenge: human_check, reason: R, condition: 'context.l.exists(x, size(bad) < x)'}",

@@ -19,7 +19,7 @@ import TestSupport
         print("policy/invalid: \(names.count) policies")
     }
 
-    /// What `postern policy check` says of a folder; nil where it is taken.
+    /// What `postern policy check` says of a folder; nil if it is taken.
     private func refusal(_ folder: URL) throws -> String? {
         func text(_ name: String) -> String? { try? String(contentsOf: folder.appending(path: name), encoding: .utf8) }
         do throws(PolicyRefusal) {

@@ -67,7 +67,7 @@ import Testing
         for hex in texts { #expect(throws: CBORError.self, "\(hex)") { try Self.read(hex) } }
     }
 
-    /// What is refused wherever it stands, and what only where authenticators write.
+    /// What is refused wherever it stands, and what only if authenticators write.
     @Test(arguments: [
         ("a201010102", false, false), ("a20101180102", false, false), ("a2616101616102", false, false), ("1817", true, false),
         ("190017", true, false), ("1b0000000000000001", true, false), ("580100", true, false), ("5f4100ff", true, false),

@@ -11,7 +11,7 @@ import Testing
 struct PublicCeremony: CustomTestStringConvertible {
     let name: String
     var line: [String: Any]
-    /// Nil where the collection does not know.
+    /// Nil if the collection does not know.
     let isValid: Bool?
 
     var testDescription: String { name }

@@ -1,5 +1,5 @@
-// The default policy written by hand: what a Swift programmer would write who never needs to change it.
-// The yardstick for the evaluator; it must give the same answers.
+// The default policy written by hand: the code of a Swift programmer for a policy that never
+// changes. It is the measure for the evaluator, and must give the same answers.
 
 import CEL
 import RiskPolicy
@@ -99,7 +99,7 @@ struct HandWrittenVerdict {
 }
 
 extension HandWrittenVerdict {
-    /// What differs from the policy's own verdict; nil if nothing does.
+    /// The difference from the policy's own verdict; nil if there is none.
     func difference(from verdict: PolicyVerdict, of policy: Policy) -> String? {
         let codes = Self.codes.indices.filter { reasons.rawValue >> UInt32($0) & 1 == 1 }.map { Self.codes[$0] }
         let kinds = policy.challenges.indices.filter { challenges >> UInt8($0) & 1 == 1 }.map { policy.challenges[$0].kind }
@@ -111,7 +111,7 @@ extension HandWrittenVerdict {
     }
 }
 
-/// Collects what rules come to.
+/// Collects the results of rules.
 private struct Collector {
     var strongest = -1
     var upTo = -1

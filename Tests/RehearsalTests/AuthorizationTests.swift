@@ -1,4 +1,4 @@
-// /auth/authorize: what is accepted, and what the client gets.
+// /auth/authorize: the accepted requests, and the answers to the client.
 
 import Rehearsal
 import Support

@@ -1,4 +1,5 @@
-// Live lists in policies: how they are declared, what they mean, and that guarantees hold whatever they hold.
+// Live lists in policies: their declaration and meaning, and guarantees that hold for all their
+// contents.
 
 import CEL
 import RiskPolicy
@@ -89,7 +90,7 @@ import Testing
         #expect(shown.contains(expected), "\(shown)")
     }
 
-    /// Without lists (a backtest, `postern policy eval`) no one can say what they held.
+    /// Without lists (a backtest, `postern policy eval`) their contents are unknown.
     @Test func liveList_notKnown_isMissing() throws {
         let policy = try PolicyLoader.load(text(condition: "context.ip in lists.bad"))
         var input = policy.makeInput(event: .signUp, now: try now)

@@ -1,4 +1,4 @@
-// What the commands print: test reports as text, JSON and JUnit, coverage, explanations.
+// The output of the commands: test reports as text, JSON and JUnit, coverage, explanations.
 
 import Foundation
 import RiskPolicy
@@ -68,7 +68,7 @@ import Testing
                 """))
     }
 
-    /// The whole condition comes first: of its parts alone, a `!` before them would be lost.
+    /// The whole condition comes first, because its parts alone would lose a `!` before them.
     @Test(arguments: [
         ("!(context.x == 0)", "1", "      the x from the app is not zero  → true\n        the x from the app is zero  → false"),
         (
@@ -135,7 +135,8 @@ import Testing
             }
             #expect(try decision("::ffff:198.51.100.7").decision == .requireVerification)
             #expect(try decision("198.51.101.7").decision == .allow)
-            // What is no address is an error of the rule: it asks, and leaves a trace.
+            // Text that is not an address is an error of the rule: it requires a check, and is
+            // logged.
             let odd = try decision("198.51.100.7:443")
             #expect(odd.decision == .requireVerification && odd.errors.contains(0))
             return
@@ -175,7 +176,8 @@ import Testing
                 error.description.hasPrefix(
                     "tests.yaml:7:5: error: test 'one & two/fails <here>' fails: challenges is [\"email_code\"]"))
         }
-        // Rules that break a guarantee, loaded without generated inputs: the test finds it though it expects nothing of it.
+        // Rules that break a guarantee, loaded without generated inputs: the test finds it without
+        // expecting it.
         var options = PolicyLoadOptions()
         options.generatedInputs = 0
         let broken = try PolicyLoader.load(

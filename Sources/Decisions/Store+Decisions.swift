@@ -1,15 +1,16 @@
-// The store's data about decisions: log and outcomes, the history that decisions are based on, and the policies in force.
+// The store's data about decisions: the log, outcomes, the history on which decisions are based,
+// and the policies in force.
 
 import Accounts
 
 extension Store {
-    /// What was known about a user at the time of a question.
+    /// The facts about a user at the time of a request.
     package var history: HistoryRepository { HistoryRepository(database: database, sealer: sealer) }
     /// The log.
     package var decisions: DecisionRepository { DecisionRepository(database: database) }
     /// Writes of decisions: log and history together.
     package var decisionWrites: DecisionWriteRepository { DecisionWriteRepository(database: database) }
-    /// Outcomes of the checks that decisions asked for.
+    /// Outcomes of the checks that decisions required.
     package var checks: CheckRepository { CheckRepository(database: database) }
     /// Decisions for people to review, with their notes.
     package var reviews: ReviewRepository { ReviewRepository(database: database) }
@@ -25,7 +26,7 @@ extension Store {
     }
     /// The app ids that devices may attest.
     package var attestedApps: AttestedAppRepository { AttestedAppRepository(database: database) }
-    /// Lists that policies read while they change.
+    /// Lists whose changes take effect in policies at once.
     package var liveLists: LiveListRepository { LiveListRepository(database: database, marks: decisionMarks) }
     package var policies: PolicyRepository { PolicyRepository(database: database) }
 }

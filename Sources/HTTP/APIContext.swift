@@ -26,7 +26,7 @@ package struct APIContext: RouteContext {
     package var coreContext: CoreRequestContextStorage
     /// Part of the response, of every log line and of problems.
     package internal(set) var requestID = ""
-    /// What is logged about the request; shared by all copies of the context.
+    /// The log data of the request; shared by all copies of the context.
     let note = RequestNote()
     /// The most octets that are accepted in a body.
     package internal(set) var maxUploadSize = 65_536

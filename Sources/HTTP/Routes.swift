@@ -1,4 +1,5 @@
-// How routes are added: each to a Hummingbird group for its permitted callers, which records method, path and access.
+// Adding routes: each goes to a Hummingbird group for its permitted callers, which records method,
+// path and access.
 
 import Accounts
 import HTTPTypes
@@ -9,7 +10,7 @@ import Synchronization
 package protocol RouteModule: Sendable {
     /// Adds the routes, each to the group of its permitted callers.
     func addRoutes(to routes: Routes)
-    /// A page in place of a problem, for a browser; nil if the path does not belong to this module.
+    /// A page instead of a problem, for a browser; nil if the path does not belong to this module.
     /// - Parameter isUnrouted: whether no route was found (404, 405); otherwise a route gave the problem.
     func page(for problem: Problem, isUnrouted: Bool, _ request: Request, _ context: APIContext) -> Response?
 }
@@ -18,11 +19,12 @@ extension RouteModule {
     package func page(for problem: Problem, isUnrouted: Bool, _ request: Request, _ context: APIContext) -> Response? { nil }
 }
 
-/// Who may call a route.
+/// The callers that may use a route.
 package enum RouteAccess: Sendable, Hashable {
     /// Everyone; the route checks access itself (`/auth`, health).
     case open
-    /// A user who is signed in to their own page, which checks it and leads others to the sign-in.
+    /// A signed-in user of the user's own page. The page checks the session and sends others to the
+    /// sign-in.
     case user
     /// A team's key with this scope.
     case team(Scope)
@@ -75,7 +77,7 @@ package struct Routes {
     /// For everyone.
     package var open: RouteGroup<APIContext> { RouteGroup(group: router.group(), access: .open, table: table) }
 
-    /// For everyone, or for the users of a page that checks them itself.
+    /// For everyone, or for the users of a page that checks its users itself.
     /// - Parameter bodyLimit: octets of a body, in place of the configured limit.
     package func open(bodyLimit: Int, access: RouteAccess = .open) -> RouteGroup<APIContext> {
         RouteGroup(group: router.group(), access: access, table: table).add(middleware: BodyLimit(octets: bodyLimit))
@@ -113,7 +115,7 @@ package struct Routes {
     }
 }
 
-/// Hummingbird's group of routes with one access, which also lists every route added to it.
+/// Hummingbird's group of routes with one access. It also lists every route added to it.
 package struct RouteGroup<Context: RequestContext>: RouterMethods {
     let group: RouterGroup<Context>
     let access: RouteAccess
@@ -127,8 +129,8 @@ package struct RouteGroup<Context: RequestContext>: RouterMethods {
         return self
     }
 
-    /// Answers the question that a browser asks before a request of another origin (Fetch, section 3.2.2). It is not listed: it
-    /// is of no use to anyone else.
+    /// Answers the preflight request that a browser sends before a request of another origin
+    /// (Fetch, section 3.2.2). The route is not listed, because only browsers use it.
     @discardableResult
     package func preflight(
         _ paths: RouterPath..., use answer: @escaping @Sendable (Request, Context) async throws -> Response

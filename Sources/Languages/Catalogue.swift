@@ -1,15 +1,15 @@
-// The words of one language: English texts, and what stands in their place. Pure.
+// The words of one language: English texts, and their translations. Pure.
 
 import Support
 
-/// What a catalogue file cannot be used for.
+/// Why a catalogue file cannot be used.
 package struct CatalogueError: Error, Sendable, Hashable, CustomStringConvertible {
     package let file: String
     package let message: String
     package var description: String { "\(file): \(message)" }
 }
 
-/// One language. English texts are its keys; what it has no words for stays English.
+/// One language. English texts are its keys; texts without a translation stay English.
 package struct Catalogue: Sendable {
     /// RFC 5646, lower case, as in `de`.
     package let tag: String
@@ -37,9 +37,9 @@ package struct Catalogue: Sendable {
         self.plurals = plurals
     }
 
-    /// Reads a catalogue: `{"direction": "ltr" | "rtl", "plural": {"one": "n = 0..1"},
-    /// "texts": {"English": "…" | {"one": "…", "other": "…"}}}`. Throws for what is no such object, and for words that have other
-    /// places than their English.
+    /// Reads a catalogue: `{"direction": "ltr" | "rtl", "plural": {"one": "n = 0..1"}, "texts":
+    /// {"English": "…" | {"one": "…", "other": "…"}}}`. Throws for any other object, and for a
+    /// translation with other placeholders than its English text.
     package init(tag: String, file: String, json: [UInt8]) throws(CatalogueError) {
         func refuse(_ message: String) -> CatalogueError { CatalogueError(file: file, message: message) }
         guard let object = try? StrictJSON.parseObject(json, limit: json.count), let entries = object["texts"]?.object else {
@@ -65,7 +65,7 @@ package struct Catalogue: Sendable {
             guard texts[key] == nil, plurals[key] == nil else { throw refuse("twice, with other white space: \(english)") }
             if let text = value.string {
                 guard Self.places(text) == Self.places(english), Self.isWhole(text) else {
-                    throw refuse("other places than its English: \(english)")
+                    throw refuse("placeholders differ from the English text: \(english)")
                 }
                 texts[key] = text
             } else if let forms = value.object, forms["other"]?.string != nil {
@@ -77,7 +77,8 @@ package struct Catalogue: Sendable {
         self.init(tag: tag, isRightToLeft: direction == "rtl", rules: rules, texts: texts, plurals: plurals)
     }
 
-    /// The forms of a text with a number. One that says the number in words, as `two` does in some languages, may leave it out.
+    /// The forms of a text with a number. A form that writes the number in words, as some languages
+    /// do for `two`, may leave out the placeholder.
     private static func forms(
         _ forms: JSONObject, of english: String, _ refuse: (String) -> CatalogueError
     ) throws(CatalogueError) -> [String: String] {
@@ -86,18 +87,19 @@ package struct Catalogue: Sendable {
         for form in forms.members {
             guard PluralRules.categories.contains(form.name), let text = form.value.string else {
                 throw refuse(
-                    "a plural form that is no text, or not one of \(PluralRules.categories.joined(separator: ", ")): \(english)")
+                    "a plural form that is not text, or not one of \(PluralRules.categories.joined(separator: ", ")): \(english)")
             }
             let places = Self.places(text)
             guard places == wanted || places.isEmpty && form.name != "other", isWhole(text) else {
-                throw refuse("other places than its English: \(english)")
+                throw refuse("placeholders differ from the English text: \(english)")
             }
             texts[form.name] = text
         }
         return texts
     }
 
-    /// Whether every tag and every place that is begun is ended: otherwise it would go on in what follows.
+    /// Whether every tag and every placeholder has its end: otherwise it would continue into the
+    /// following text.
     private static func isWhole(_ text: String) -> Bool {
         var end = text.utf8.startIndex
         var outside: [Substring.UTF8View] = []
@@ -109,17 +111,17 @@ package struct Catalogue: Sendable {
         return !outside.joined().contains { "<>{}".utf8.contains($0) }
     }
 
-    /// Whether it has words for a text.
+    /// Whether the language has a translation of a text.
     package func knows(_ english: String) -> Bool {
         texts[Self.key(english)] != nil || plurals[Self.key(english)] != nil
     }
 
-    /// The words for a text, with values in its places: `{name}`.
+    /// The translation of a text, with values for its placeholders: `{name}`.
     package func text(_ english: String, _ values: [String: String] = [:]) -> String {
         Self.filled(texts[Self.key(english)] ?? english, values)
     }
 
-    /// The words for a text with a number, `{n}`.
+    /// The translation of a text with a number, `{n}`.
     /// - Parameter written: the number as the language writes it.
     package func text(_ english: String, count: Int, written: String? = nil) -> String {
         let forms = plurals[Self.key(english)]
@@ -127,15 +129,15 @@ package struct Catalogue: Sendable {
         return Self.filled(form ?? english, ["n": written ?? String(count)])
     }
 
-    /// A template with every `{{#t}}…{{/t}}` in the words of this language. Quotation marks of words are written as references,
-    /// as words may stand in an attribute.
+    /// A template with every `{{#t}}…{{/t}}` in this language. Quotation marks in the words become
+    /// references, because words may be in an attribute.
     package func localised(_ template: String) -> String {
         Self.parts(of: template).map {
             $0.isText ? (texts[Self.key($0.text)].map(Self.quoted) ?? $0.text) : $0.text
         }.joined()
     }
 
-    /// Those of its tags stay.
+    /// Quotation marks of its tags stay.
     private static func quoted(_ text: String) -> String {
         text.split(separator: "<", omittingEmptySubsequences: false).enumerated().map { index, part in
             let end = index == 0 ? part.startIndex : part.firstIndex(of: ">") ?? part.startIndex
@@ -157,7 +159,7 @@ package struct Catalogue: Sendable {
         return result + [(String(rest), false)]
     }
 
-    /// Lines may be broken anywhere.
+    /// A text may contain line breaks at any position.
     private static func key(_ text: String) -> String { text.split(whereSeparator: \.isWhitespace).joined(separator: " ") }
 
     private static func filled(_ text: String, _ values: [String: String]) -> String {
@@ -171,12 +173,14 @@ package struct Catalogue: Sendable {
         return result + rest
     }
 
-    /// Names in braces and tags, in alphabetical order: words of a language have those of their English.
+    /// Names in braces and tags, in alphabetical order. A translation has those of its English
+    /// text.
     package static func places(_ text: String) -> [String] {
         ranges(text).map { String(text[$0]) }.sorted()
     }
 
-    /// Where they are: `{name}`, `{{name}}` and `<tag>`. Not by a regular expression, which took most of the time of each start.
+    /// The positions of `{name}`, `{{name}}` and `<tag>`. A regular expression would take most of
+    /// the time of a start.
     private static func ranges(_ text: String) -> [Range<String.Index>] {
         let octets = text.utf8
         var ranges: [Range<String.Index>] = []

@@ -1,13 +1,13 @@
-// Which languages there are, and which one a user gets.
+// The available languages, and the language for a user.
 
 import Foundation
 
-/// All languages: those that are built in, and those of the operator's folder.
+/// All languages: the built-in ones, and those of the operator's folder.
 package struct Languages: Sendable {
     /// English first, the others by tag.
     package let all: [Catalogue]
 
-    /// English alone.
+    /// Only English.
     package static let english = Languages(all: [.english])
 
     private init(all: [Catalogue]) { self.all = all }
@@ -15,10 +15,11 @@ package struct Languages: Sendable {
     /// Octets of a catalogue file.
     private static let maximumSize = 1_000_000
 
-    /// Those that are built in. Throws where a file of ours is wrong, which no test would let through.
+    /// The built-in languages. Throws if one of our files is wrong, which tests prevent.
     package static func builtIn() throws(CatalogueError) -> Languages { try Languages([:]) }
 
-    /// Those of a folder too, `nl.json` and so on: in place of one that is built in, or beside them.
+    /// The built-in languages and those of a folder, `nl.json` and so on. A file of the folder
+    /// replaces a built-in language of the same name.
     package init(folder: String) throws(CatalogueError) {
         let names: [String]
         do {
@@ -42,7 +43,8 @@ package struct Languages: Sendable {
         try self.init(found)
     }
 
-    /// Nil for what is no file, cannot be read or is too large: nothing is read of a pipe or a device, which may have no end.
+    /// Nil for a path that is not a regular file, cannot be read or is too large. Pipes and devices
+    /// are not read, because they may have no end.
     private static func octets(_ path: String) -> [UInt8]? {
         let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         guard let attributes = try? FileManager.default.attributesOfItem(atPath: target),
@@ -68,16 +70,16 @@ package struct Languages: Sendable {
     /// The cookie with the tag of the language that the user chose.
     package static let cookie = "postern-language"
 
-    /// Whether an English text is meant for users: some language has words for it.
+    /// Whether an English text is meant for users: some language has a translation of it.
     package func isForUsers(_ text: String) -> Bool { all.contains { $0.knows(text) } }
 
-    /// The first language that there is; English for none.
+    /// The first available language; English if none is available.
     /// - Parameters:
-    ///   - tags: as an app asked, the preferred one first.
+    ///   - tags: the tags of the app's request, the preferred one first.
     ///   - accepted: the field `Accept-Language` (RFC 9110 section 12.5.4).
     package func best(_ tags: [String], accepted: String?) -> Catalogue {
         for tag in tags + Self.accepted(accepted ?? "") {
-            // From the most special on: pt-br, then pt.
+            // From the most specific on: pt-br, then pt.
             var parts = tag.lowercased().split(separator: "-")
             while !parts.isEmpty {
                 let wanted = parts.joined(separator: "-")
@@ -95,7 +97,7 @@ package struct Languages: Sendable {
             let quality = parts.dropFirst().first { $0.hasPrefix("q=") }.map { Double($0.dropFirst(2)) ?? 0 } ?? 1
             return (parts.first ?? "", quality)
         }
-        // Stable: of two that are liked as well the first.
+        // Stable: of two with the same quality the first.
         return ranges.enumerated().filter { $0.element.quality > 0 && !$0.element.tag.isEmpty }
             .sorted { ($1.element.quality, $0.offset) < ($0.element.quality, $1.offset) }.map(\.element.tag)
     }

@@ -1,12 +1,13 @@
-// Which form of a text a number takes: plural rules for whole numbers, as CLDR writes them (Unicode TS 35, part 3).
+// The form of a text for a number: plural rules for whole numbers, as CLDR writes them (Unicode TS
+// 35, part 3).
 
 import Support
 
-/// The rules of one language. A number that none matches takes `other`.
+/// The rules of one language. A number that matches no rule uses `other`.
 struct PluralRules: Sendable {
     static let categories = ["zero", "one", "two", "few", "many", "other"]
 
-    /// As of English and many other languages: `one` for 1.
+    /// The rules of English and many other languages: `one` for 1.
     static let standard = PluralRules(rules: [("one", [[Relation(modulus: nil, isNegated: false, ranges: [1...1])]])])
 
     /// `n % 10 = 2..4`, or without the remainder, or with `!=`.
@@ -57,7 +58,7 @@ struct PluralRules: Sendable {
 
     private init(rules: [(category: String, alternatives: [[Relation]])]) { self.rules = rules }
 
-    /// As in `{"one": "n % 10 = 1 and n % 100 != 11"}`; nil if something in it is no such rule.
+    /// As in `{"one": "n % 10 = 1 and n % 100 != 11"}`; nil if a part of it is not such a rule.
     init?(_ object: JSONObject) {
         var rules: [(category: String, alternatives: [[Relation]])] = []
         for member in object.members {

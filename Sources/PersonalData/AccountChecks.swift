@@ -1,4 +1,5 @@
-// The extra checks that a team required, as the user sees them: what for, why, and the result; and the user's objection.
+// The extra checks that a team required, as the user sees them: their events, reasons and results.
+// Also the user's objections.
 
 import Accounts
 import Database
@@ -21,7 +22,7 @@ package struct AccountCheck: Sendable, Hashable {
     package let end: End
     /// When the user objected, seconds since 1970; nil if they did not.
     package let objectedAt: Int64?
-    /// What the user wrote.
+    /// The user's words.
     package let objection: String?
 
     /// Characters.
@@ -53,10 +54,11 @@ extension UserExportRepository {
         }
     }
 
-    /// Records the user's objection, once: the audit and `postern review list` show it to the operator, and the team's endpoint
-    /// gets an event, without the words. Throws `notFound` for a decision of another account, and `invalid` for words that are
-    /// too long, have unseen characters, or name an address: reviewers see none.
-    /// - Parameter words: what the user wrote; may be empty.
+    /// Records the user's objection, once. The audit and `postern review list` show it to the
+    /// operator, and the team's endpoint gets an event without the words. Throws `notFound` for a
+    /// decision of another account. Throws `invalid` for words that are too long, have invisible
+    /// characters, or contain an address: reviewers must see no address.
+    /// - Parameter words: the user's words; may be empty.
     package func object(account: Int64, decision id: String, words: String = "", _ change: Change) throws(StoreFailure) {
         let lines = PersonText.lines(words)
         let text = lines.joined(separator: "\n")
@@ -87,7 +89,7 @@ extension UserExportRepository {
         }
     }
 
-    /// Takes the user's objection back. Throws `notFound` if there is none.
+    /// Withdraws the user's objection. Throws `notFound` if there is none.
     package func withdrawObjection(account: Int64, decision id: String, _ change: Change) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             let removed = try connection.run(

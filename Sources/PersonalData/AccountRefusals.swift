@@ -51,7 +51,8 @@ struct AccountRefusals {
         }
     }
 
-    /// Adds them to the stored counts. Every host locks rows in the same order, so that two hosts never wait for each other.
+    /// Adds them to the stored counts. Every host locks rows in the same order, so that two hosts
+    /// never wait for each other.
     func add(to connection: any DatabaseConnection) throws(StoreFailure) {
         for (key, value) in counts.sorted(by: { $0.key < $1.key }) {
             let others: [String] = try connection.values(

@@ -43,8 +43,9 @@ extension AddressRepository {
         }
     }
 
-    /// Gives the team a relay address in place of the user's own, which it was given before; its apps are notified as of any new
-    /// address. Throws `unmet` if the team was not given the user's own, or no app may use the account.
+    /// Gives the team a relay address in place of the user's own address, which it got before. The
+    /// team's apps are notified as of any new address. Throws `unmet` if the team does not have the
+    /// user's own address, or no app may use the account.
     package func hide(account number: Int64, _ change: Change) throws(StoreFailure) {
         try events.write(at: change.now) { connection, tracker throws(StoreFailure) in
             let row = try connection.row(
@@ -95,14 +96,14 @@ extension AddressRepository {
         for row in due { try switchOver(AddrSpec(row: row), on: !(row["forwarding_on"] as Bool), by: .day, now: now) }
     }
 
-    /// Ends forwarding where the last allowed message was forwarded. Further messages in the same second may still be
-    /// forwarded.
+    /// Ends forwarding for accounts whose last allowed message was forwarded. Further messages in
+    /// the same second may still be forwarded.
     /// - Parameter accounts: the accounts whose messages were counted since the last call; nil for all.
     package func endCounted(accounts: [Int64]?, now: Int64) throws(StoreFailure) {
         let isAny: Int64? = try events.database.value("SELECT 1 FROM relay_addresses WHERE ends_at_count IS NOT NULL LIMIT 1")
         guard isAny != nil else { return }
         let all = accounts ?? []
-        // As many at a time as fit into one statement.
+        // As many accounts at a time as fit into one statement.
         for start in stride(from: 0, to: accounts == nil ? 1 : all.count, by: 200) {
             let some = all[min(start, all.count)..<min(start + 200, all.count)]
             let which: SQL =
@@ -123,7 +124,7 @@ extension AddressRepository {
     ) throws(StoreFailure) {
         do { try setForwarding(address, on: isOn, by: cause, Change(actor: "serve", now: now)) } catch {
             guard error.isRefusal else { throw error }
-            // The team was removed: nothing needs to be switched.
+            // The team was removed, so no switch is needed.
             try events.database.write(.relaxed) { connection throws(StoreFailure) in
                 try connection.run(
                     """

@@ -20,7 +20,7 @@ package enum AddressState: String, Sendable, CaseIterable {
     case ended
 }
 
-/// What a list can be limited to.
+/// The filters of a list.
 package enum AddressFilter: Sendable, Hashable, CaseIterable {
     case state(AddressState)
     /// Mail was refused in the past seven days.
@@ -146,7 +146,8 @@ package struct AddressListPage: Sendable, Hashable {
         items = chosen.ordered(in: range) { Self.precedes($0, $1, query.order, locale) }
     }
 
-    /// Words of at least this length are searched in the address too: shorter ones match many by chance.
+    /// Words of at least this length are searched in the address too. Shorter ones match many
+    /// addresses by chance.
     private static let addressWord = 5
 
     private static func folded(_ text: String) -> String {

@@ -1,4 +1,5 @@
-// What reached an address lately, and what did not, for lists and cards: read for all of a user's accounts at once.
+// The mail that an address received lately, and the refused mail, for lists and cards: read for all
+// of a user's accounts at once.
 
 import Accounts
 import Database
@@ -14,7 +15,7 @@ package struct ForwardingSwitch: Sendable, Hashable {
 /// The senders of an account's team that the user blocks.
 package struct AccountBlocks: Sendable, Hashable {
     package let count: Int
-    /// Whether they are all that the team registered.
+    /// Whether they are all senders that the team registered.
     package let isEverySender: Bool
 
     package static let none = AccountBlocks(count: 0, isEverySender: false)
@@ -33,7 +34,7 @@ package struct AccountBlocks: Sendable, Hashable {
 }
 
 extension UserExportRepository {
-    /// Of the accounts of a user that block any sender.
+    /// The blocks of a user's accounts that block any sender.
     /// - Parameter user: the store's number.
     static func blocks(
         _ connection: any SQLQuerying, user: Int64

@@ -1,4 +1,5 @@
-// The last message to each address, shown to its user alone: when it was forwarded, and its author. Kept for 30 days.
+// The last message to each address, shown only to its user: when it was forwarded, and its author.
+// Kept for 30 days.
 
 import Accounts
 import Database
@@ -17,10 +18,10 @@ package struct LastMail: Sendable, Hashable {
     static let lifetime: Int64 = 30 * 86_400
 }
 
-/// Collects the last messages in memory, outside the mail path; `flush` writes them in few transactions. What was not written is
-/// lost if the process is killed.
+/// Collects the last messages in memory, outside the mail path; `flush` writes them in few
+/// transactions. If the process is killed, unwritten messages are lost.
 package final class LastMailBuffer: Sendable {
-    /// Accounts held while the store is unavailable; those of further ones are dropped.
+    /// Accounts in memory while the store is unavailable; those of further ones are dropped.
     package static let capacity = 100_000
     /// Accounts written in one transaction.
     package static let step = 250
@@ -42,11 +43,12 @@ package final class LastMailBuffer: Sendable {
         mails[account] = mail
     }
 
-    /// Writes what was collected. If the store is unavailable, the rest is kept for the next time, and the error is thrown.
+    /// Writes the collected messages. If the store is unavailable, the rest waits for the next
+    /// call, and the error is thrown.
     package func flush() throws(StoreFailure) {
         var rest = mails.withLock { mails in
             defer { mails = [:] }
-            // Every host in the same order, so that two never wait for each other.
+            // The order is the same on every host, so that two hosts never wait for each other.
             return mails.sorted { $0.key < $1.key }[...]
         }
         while !rest.isEmpty {
@@ -90,7 +92,7 @@ extension UserExportRepository {
         return LastMail(sender: try sealer.openText(sealed, .lastSender(account: account)), at: at)
     }
 
-    /// Deletes what is older than 30 days, at most `limit`; returns how many.
+    /// Deletes messages older than 30 days, at most `limit`; returns how many.
     package func deleteLastMail(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(

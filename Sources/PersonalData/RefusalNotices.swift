@@ -1,4 +1,5 @@
-// Notifies users by mail of refused messages: of the first of each kind for each address, and at most once a week.
+// Notifies users by mail of refused messages: of the first refusal of each kind for each address,
+// and at most once a week.
 
 import Accounts
 import Database
@@ -16,8 +17,8 @@ package struct RefusalNotice: Sendable {
 }
 
 extension UserRefusal {
-    /// Kinds that a user could not know and may want to change: not the user's own choices, and nothing while they can read no
-    /// mail.
+    /// Kinds that a user could not know and may want to change. The user's own choices are not
+    /// among them, nor refusals while the user cannot read mail.
     static let told: [UserRefusal] = [.limit, .stranger, .unproved, .content]
 }
 
@@ -41,7 +42,7 @@ extension UserExportRepository {
         }
     }
 
-    /// The refusals of which users may be notified now.
+    /// The refusals about which users may be notified now.
     private static func fresh(_ now: Int64) -> SQL {
         let kinds = UserRefusal.told.dropFirst().reduce("\(UserRefusal.told[0])" as SQL) { "\($0), \($1)" }
         return """
@@ -115,7 +116,7 @@ extension UserExportRepository {
         }
     }
 
-    /// Gives back a message that could not be submitted: it is due again.
+    /// Returns a message that could not be submitted: it is due again.
     /// - Parameter now: the time when it was claimed.
     package func giveBack(_ notice: RefusalNotice, now: Int64) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in

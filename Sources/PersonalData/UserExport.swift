@@ -24,11 +24,12 @@ package struct UserExportAccount: Sendable, Hashable {
     package let inboxNumber: Int64?
     /// Whether that inbox was chosen for this account, instead of the default.
     package let hasOwnInbox: Bool
-    /// Which address of the user the team was given.
+    /// The kind of the user's address that the team has.
     package let emailKind: EmailKind
     /// The name that the team has; nil if it has none.
     package let teamName: PersonName?
-    /// The last day (days since 1970) on which a message was relayed; nil if none was while counts are kept.
+    /// The last day (days since 1970) on which a message was relayed; nil if there was none in the
+    /// time for which counts are kept.
     package let lastUsedDay: Int64?
     /// The last message of the past 30 days.
     package let lastMail: LastMail?
@@ -37,11 +38,12 @@ package struct UserExportAccount: Sendable, Hashable {
     package let notes: AccountNotes
     /// The oldest first.
     package let consents: [UserExportConsent]
-    /// Where the last consents moved with their apps; nil if some remain, or none moved.
+    /// The team to which the last consents moved with their apps; nil if some remain, or none
+    /// moved.
     package let move: UserExportMove?
     /// Messages relayed since the requested day.
     package let recent: DailyUsage
-    /// Messages relayed while counts are kept.
+    /// Messages relayed in the time for which counts are kept.
     package let total: DailyUsage
 
     /// The user's own name for it, otherwise the team's name.
@@ -53,7 +55,8 @@ package struct UserExportAccount: Sendable, Hashable {
     /// Whether it can receive mail.
     package var isActive: Bool { address != nil && hasConsent }
 
-    /// Whether mail of the team reaches the user: forwarding is on, and not every sender is blocked.
+    /// Whether mail of the team reaches the user: forwarding is on, and the user does not block
+    /// every sender.
     package var isReached: Bool { isActive && isForwardingOn && !blocks.isEverySender }
 }
 

@@ -108,7 +108,7 @@ package struct UserExportRepository: Sendable {
         }
     }
 
-    /// Where its app moved, while the old address accepts mail.
+    /// The team to which its app moved, while the old address still accepts mail.
     private func move(_ connection: any DatabaseConnection, account: Int64, now: Int64) throws(StoreFailure) -> UserExportMove? {
         try connection.row(
             """
@@ -139,8 +139,8 @@ package struct UserExportRepository: Sendable {
         return try DailyUsage(forwarded: row?["forwarded"] ?? 0, replied: row?["replied"] ?? 0)
     }
 
-    /// All stored data about a user, section by section. Keyed hashes, which no one can read, are described by their purpose
-    /// and deletion time. Consistent: from one snapshot.
+    /// All stored data about a user, section by section. Keyed hashes, which no one can read, are
+    /// described by their purpose and deletion time. All data comes from one snapshot.
     package func records(user id: String, now: Int64) throws(StoreFailure) -> [UserExportRecords] {
         let earlier = try tombstones.tombstones(user: id, now: now).map { tombstone in
             [

@@ -1,5 +1,5 @@
-// The data in each table that belongs to a user, from which their download is made. A new table with user data must be added
-// here.
+// The data in each table that belongs to a user, from which the user's download is made. A new
+// table with user data must be added here.
 
 import Accounts
 import Database

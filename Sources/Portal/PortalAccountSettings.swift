@@ -7,7 +7,7 @@ import PersonalData
 import SignIn
 import Support
 
-/// Asks whether an address is to be replaced.
+/// Asks the user to confirm the replacement of an address.
 struct ReplaceView: PageView {
     static let template = PageTemplate.replace
     let number: Int64
@@ -24,7 +24,7 @@ extension PortalPage {
         try await pool.run {
             _ = try store.addresses.setForwarding(address, on: state == "on", by: .user, Self.change(session, now()))
         }
-        // Back to the page with the button.
+        // The redirect leads back to the page with the button.
         return request.redirect(
             Self.listPath(request.form["back"]?.text) ?? "/me/addresses/\(account.number)",
             told: state == "on" ? .forwardingOn : .forwardingOff, of: account.number)
@@ -77,7 +77,7 @@ extension PortalPage {
         return request.redirect("/me/addresses/\(account.number)", told: .replaced, of: account.number)
     }
 
-    /// From now on the app gets a relay address in place of the user's own.
+    /// The app gets a relay address from now on, not the user's own address.
     func hide(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let account = try await account(request, session)
         let change = Self.change(session, now())

@@ -17,9 +17,9 @@ enum AccountForm: Hashable {
 
 /// One relay address of the user, as lists and its own page show it.
 struct AddressCard: Sendable {
-    /// Where the app, and the user's consent, went.
+    /// The team that the app moved to, with the user's consent.
     struct Move: Sendable {
-        /// The account there.
+        /// The user's account with that team.
         let number: Int64
         let team: String
         let app: String
@@ -38,7 +38,7 @@ struct AddressCard: Sendable {
     let icon: String?
     let address: String?
     let isOn: Bool
-    /// Whether forwarding is on, but every sender of the team is blocked.
+    /// Whether forwarding is on, although the user blocks every sender of the team.
     let isBlocked: Bool
     let isActive: Bool
     /// When and why forwarding was turned off; nil while it is on, or if that is not known.
@@ -50,7 +50,7 @@ struct AddressCard: Sendable {
     /// When the last message came; nil if that is not known.
     let lastAt: String?
     let lastSender: String?
-    /// What was just done here.
+    /// The last action here.
     let told: String?
     /// Whether apps of the team are used without a relay address.
     let isOpen: Bool
@@ -66,7 +66,7 @@ struct AddressCard: Sendable {
     /// The inbox, if it is not the default one.
     let otherInbox: String?
     let apps: String?
-    /// What the team knows of the user.
+    /// The data that the team knows about the user.
     let known: String?
     let hasTraffic: Bool
     let toYou: String
@@ -129,7 +129,7 @@ struct AccountView: PageView {
         let end: String
         let why: [String]
         let objected: String?
-        /// What the user wrote.
+        /// The words that the user wrote.
         let words: String?
         let problem: String?
         let typed: String?
@@ -139,7 +139,7 @@ struct AccountView: PageView {
         let sender: String
     }
 
-    /// What was just done, next to what it is about.
+    /// The last action, next to its subject.
     struct Notices: Sendable {
         let ofHead: String?
         let ofForwarding: String?
@@ -165,7 +165,7 @@ struct AccountView: PageView {
     let inbox: String?
     let choice: Choice?
     let dayLists: [DayList]
-    /// After so many messages forwarding turns off.
+    /// The number of messages after which forwarding turns off.
     let after: Int?
     let dayProblem: String?
     let typedName: String
@@ -188,7 +188,7 @@ struct AccountView: PageView {
     let blockProblem: String?
 }
 
-/// Asks whether the user stops using an app.
+/// Asks the user to confirm that they stop using an app.
 struct StopView: PageView {
     static let template = PageTemplate.stop
     let number: Int64
@@ -219,7 +219,7 @@ extension PortalPage {
         }
     }
 
-    /// - Parameter told: what was just done there.
+    /// - Parameter told: the last action there.
     func card(_ account: UserExportAccount, inboxes: [Inbox], told: String? = nil, _ words: PortalText) -> AddressCard {
         let inbox = inboxes.first { $0.number == account.inboxNumber && !$0.isDefault }
         let apps = account.consents.filter(\.isLive).compactMap(\.title)
@@ -255,7 +255,7 @@ extension PortalPage {
             })
     }
 
-    /// By what forwarding was turned off, and when.
+    /// The cause and the time at which forwarding was turned off.
     private static func sentence(_ switched: ForwardingSwitch, _ words: PortalText) -> String {
         let day = ["day": words.date(switched.at)]
         return switch switched.cause {
@@ -272,7 +272,8 @@ extension PortalPage {
         guard !account.consents.isEmpty else { return [] }
         var known: [String] = []
         if account.emailKind == .real {
-            // The inbox that was shared, which may be gone now; never a later default.
+            // The inbox that the user shared. It may be gone now, but a later default inbox never
+            // replaces it.
             let inbox = inboxes.first { account.hasOwnInbox && $0.number == account.inboxNumber && $0.isVerified }
             known.append(
                 inbox.map { language.text("your own address ({address})", ["address": PortalText.address($0.address)]) }

@@ -57,7 +57,7 @@ struct AddressListView: PageView {
     let neighbours: Neighbours?
     /// Whether forwarding of several addresses can be switched at once.
     let several: Bool
-    /// Where a form of this page leads back to.
+    /// The page to which a form of this page leads back.
     let back: String
 }
 
@@ -91,7 +91,7 @@ extension PortalPage {
             tools: total > Self.searchedFrom || query != AddressListQuery() ? Self.tools(page, query, request.words) : nil,
             active: active, open: cards([.open]), moved: cards([.moved]), ended: cards([.ended]),
             neighbours: Self.neighbours(page, query, request.words), several: active.count > 1, back: Self.path(query))
-        // The action may have removed it from this page.
+        // The switch may have removed the address from this page.
         var notice = request.notice(.page)
         if let told = request.told, let number = request.toldOf, accounts[number] == nil {
             let title = try await self.accounts(session, [number]).first?.title
@@ -100,7 +100,7 @@ extension PortalPage {
         return try request.html(view, title: request.language.text("Your addresses"), notice: notice)
     }
 
-    /// Switches forwarding of all addresses that are ticked, one after the other.
+    /// Switches forwarding of all ticked addresses, one after the other.
     func switchSeveral(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         guard let state = request.form["state"]?.text, ["on", "off"].contains(state) else { throw PortalRefusal.notFound }
         let back = Self.listPath(request.form["back"]?.text) ?? "/me"

@@ -1,4 +1,4 @@
-// Extra checks that the user had to pass, and why, in plain words; the user may object.
+// The extra checks that the user had to pass, with the reasons in plain words; the user may object.
 
 import Accounts
 import Database
@@ -31,7 +31,7 @@ extension PortalPage {
     }
 
     /// The checks as shown on the account's page.
-    /// - Parameter problem: of the objection that was just typed.
+    /// - Parameter problem: the problem of the objection that the user just typed.
     func checks(
         of account: UserExportAccount, _ words: PortalText, problem: (decision: String, text: String, typed: String)? = nil
     ) async throws -> [AccountView.Check] {

@@ -11,7 +11,8 @@ struct PortalCookies: Sendable {
     static let session = "postern-session"
     static let browser = "postern-browser"
     static let told = "postern-told"
-    /// The person who may become a user with the mailed code, sealed. One for each request of an app.
+    /// The sealed address of a person who may become a user with the mailed code. One for each
+    /// request of an app.
     static let signUp = "postern-sign-up"
     /// A visit to the operator's own OpenID provider, sealed. One for each visit.
     static let upstream = "postern-upstream"
@@ -20,7 +21,8 @@ struct PortalCookies: Sendable {
     /// Seconds: the longest that browsers keep a cookie (RFC 6265bis section 5.5).
     static let knownAge: Int64 = 400 * 86_400
 
-    /// The user who was last offered a passkey in this browser, after a code: another one is offered one too.
+    /// The user who was last offered a passkey in this browser, after a code. Another user gets an
+    /// offer too.
     static let offered = "postern-offered"
     /// The language that the user chose.
     static let language = Languages.cookie
@@ -76,9 +78,9 @@ struct PortalCookies: Sendable {
         "\(fullName(name))=\(value); Path=/; Max-Age=\(age); HttpOnly; SameSite=Lax" + (isSecure ? "; Secure" : "")
     }
 
-    /// The most sealed values of one kind: some 3 kB in all, which every proxy takes.
+    /// The most sealed values of one kind: some 3 kB in all, which every proxy accepts.
     private static let mostSealed = 3
-    /// Octets of the mark that tells the values of tabs apart.
+    /// Octets of the mark that distinguishes the values of tabs.
     private static let markLength = 8
 
     /// The name of a value that each tab has for itself.
@@ -89,7 +91,7 @@ struct PortalCookies: Sendable {
         return "\(name)-\(String(decoding: Array(mark.utf8)[..<Self.markLength], as: UTF8.self))"
     }
 
-    /// Sets a sealed value of a tab, in place of older ones where there are too many.
+    /// Sets a sealed value of a tab. If there are too many, it replaces the oldest ones.
     func set(_ kind: String, of mark: String?, _ sealed: String?, in headers: HTTPFields) -> [String] {
         guard let sealed, sealed.utf8.count <= 3_500, let name = name(kind, of: mark) else { return [] }
         let others = names(kind, in: headers).filter { !$0.hasSameOctets(as: name) }

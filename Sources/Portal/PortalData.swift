@@ -12,7 +12,7 @@ struct DataView: PageView {
     let isEnding: Bool
 }
 
-/// Asks whether everything is to be deleted; the answer to that is a link by mail.
+/// Asks the user to confirm that everything is deleted; a link by mail follows.
 struct DeleteView: PageView {
     static let template = PageTemplate.delete
     static let place = PagePlace.data
@@ -21,7 +21,7 @@ struct DeleteView: PageView {
     var days: String?
 }
 
-/// The last step, behind that link.
+/// The last step: the page that this link opens.
 struct DeleteNowView: PageView {
     static let template = PageTemplate.deleteNow
     static let place = PagePlace.data

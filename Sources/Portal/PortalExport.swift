@@ -9,7 +9,7 @@ import Support
 import PersonalData
 import SignIn
 
-/// What is stored about the user, to read.
+/// The data stored about the user, to read.
 struct StoredDataView: PageView {
     struct Section: Sendable {
         let name: String

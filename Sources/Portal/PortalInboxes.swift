@@ -13,18 +13,18 @@ struct InboxesView: PageView {
     struct Item: Sendable {
         let number: Int64
         let address: String
-        /// Whether mail goes there; such an inbox cannot be removed.
+        /// Whether mail goes to this inbox by default; such an inbox cannot be removed.
         let isDefault: Bool
         let isVerified: Bool
         let isReplyOnly: Bool
         /// Whether the user signed in with it.
         let isCurrent: Bool
-        /// Whether a code is waited for.
+        /// Whether a code was sent and not entered yet.
         let isUnderWay: Bool
         let canBeUsed: Bool
         let since: String
         let itemProblem: String?
-        /// What was just done.
+        /// The last action.
         let told: String?
     }
 
@@ -38,7 +38,7 @@ struct InboxesView: PageView {
     let problem: String?
 }
 
-/// Asks whether the inbox of this session is to be removed.
+/// Asks the user to confirm that the inbox of this session is removed.
 struct RemoveInboxView: PageView {
     static let template = PageTemplate.remove
     static let place = PagePlace.inboxes
@@ -147,7 +147,8 @@ extension PortalPage {
     func enterCode(_ request: PortalRequest, _ session: PageSession) async throws -> Response {
         let (number, code) = (try request.number("inbox"), request.typed("code"))
         do {
-            // The same wrong code, of a second press of the button, is no second try.
+            // The second press of the button sends the same wrong code. It does not count as a
+            // second try.
             if request.repetition == .refused, let refusal = try await wrongCode(inbox: number, session) { throw refusal }
             _ = try await pool.run {
                 try store.verifications.confirm(
@@ -162,7 +163,8 @@ extension PortalPage {
         }
     }
 
-    /// What the store said of the wrong code that was just entered; nil if it waits for none.
+    /// The store's error for the wrong code that was just entered; nil if the inbox waits for no
+    /// code.
     private func wrongCode(inbox number: Int64, _ session: PageSession) async throws -> StoreFailure? {
         let limits = mailer.settings.limits
         return try await pool.run {

@@ -1,9 +1,9 @@
-// What was just done, as the next page reports it: next to what it is about.
+// The last action, as the next page reports it: next to its subject.
 
 import Accounts
 import Languages
 
-/// What was just done. The raw value is a word in a cookie, in lower-case letters.
+/// The last action. The raw value is a word in a cookie, in lower-case letters.
 enum PortalNotice: String, CaseIterable, Sendable {
     // One address
     case forwardingOn = "on"
@@ -34,7 +34,7 @@ enum PortalNotice: String, CaseIterable, Sendable {
     case deletionPlanned = "planned"
     case kept
 
-    /// The part of a page that it is about.
+    /// The part of a page that the notice is about.
     enum Place: Sendable, Hashable {
         case head, forwarding, own, apps, checks, senders
         case inbox, refusals
@@ -100,8 +100,9 @@ enum PortalNotice: String, CaseIterable, Sendable {
 }
 
 extension PortalRequest {
-    /// What was just done, if it is about this part of the page.
-    /// - Parameter number: the item concerned, by the store's number; nil where the part is there only once.
+    /// The notice of the last action, if it is about this part of the page.
+    /// - Parameter number: the item concerned, by the store's number; nil if the page has the part
+    ///   only once.
     func notice(_ place: PortalNotice.Place, of number: Int64? = nil) -> String? {
         guard let told, told.place == place, number == nil || number == toldOf else { return nil }
         return told.text(language)

@@ -33,7 +33,7 @@ package struct PortalPage: RouteModule {
     let cookies: PortalCookies
     /// As a browser writes it into the Origin field.
     let origin: String
-    /// Answers apps that request a sign-in; nil if another page does.
+    /// Answers apps that request a sign-in; nil if another page answers them.
     let provider: SheetProvider?
     /// The operator's own OpenID provider; nil if users sign in only here.
     let upstream: UpstreamProvider?
@@ -45,11 +45,12 @@ package struct PortalPage: RouteModule {
     /// How surely every user must have signed in.
     let requiredLevel: SignInLevel
     let limits: SignInLimits
-    /// Limit of messages that one client network asks for.
+    /// Limits the messages that one client network requests.
     let clients: RateLimiter
-    /// Limit of wrong codes and passkeys from one client network; each code allows few tries.
+    /// Limits wrong codes and passkeys from one client network; each code allows few tries.
     let tries: SignInTries
-    /// Limit of visits to the operator's own provider for one client network, which may have many people.
+    /// Limits visits to the operator's own provider from one client network, which may have many
+    /// people.
     let trips = RateLimiter(perSecond: 2, burst: 60)
     /// The proxies whose client addresses are trusted.
     let proxies: TrustedProxies
@@ -58,7 +59,8 @@ package struct PortalPage: RouteModule {
     /// The most octets of a form: an address, a token, and an app's request.
     static let formLimit = 81_920
 
-    /// Nil if users cannot reach the HTTP service. Throws if a template does not parse, which tests prevent.
+    /// Nil if users cannot reach the HTTP service. Throws if a template does not parse, which tests
+    /// prevent.
     package init?(
         store: Store, mailer: InboxMailer, queue: MailQueue, tokens: @escaping @Sendable () -> TokenMint, pool: BlockingPool,
         now: @escaping @Sendable () -> Int64, monotonic: @escaping @Sendable () -> Double = APIClock.uptime,
@@ -105,7 +107,8 @@ package struct PortalPage: RouteModule {
         asset(routes, "/me/page.js", "text/javascript; charset=utf-8", PortalStyle.script.utf8)
 
         if relyingParty != nil, upstream?.settings.isOnly != true {
-            // Where passkey managers lead a user who adds or removes a passkey (W3C Passkey Endpoints).
+            // The page to which passkey managers send a user who adds or removes a passkey (W3C
+            // Passkey Endpoints).
             asset(
                 routes, "/.well-known/passkey-endpoints", "application/json",
                 #"{"enroll":"\#(origin)/me/security","manage":"\#(origin)/me/security"}"#.utf8, lasts: false)
@@ -171,7 +174,8 @@ package struct PortalPage: RouteModule {
         signedIn(routes, .post, "/me/delete/{token}") { try await delete($0, $1) }
     }
 
-    /// For people who typed an address or followed an old link; paths for programs keep their problems.
+    /// For people who typed an address or followed an old link. Paths for programs keep their
+    /// problem details.
     package func page(for problem: Problem, isUnrouted: Bool, _ request: Request, _ context: APIContext) -> Response? {
         let path = request.uri.path
         if SignInStep(path: path) != nil, request.wantsPage {
@@ -179,7 +183,7 @@ package struct PortalPage: RouteModule {
             for field in problem.headers { response?.headers[field.name] = field.value }
             return response
         }
-        // The routes of these pages make their own.
+        // The routes of these pages make their own error pages.
         guard isUnrouted else { return nil }
         let isPage = path == "/me" || path.hasPrefix("/me/")
         let isProgram = ["/v1", "/auth", "/.well-known"].contains { path == $0 || path.hasPrefix($0 + "/") }
@@ -190,7 +194,8 @@ package struct PortalPage: RouteModule {
         return response
     }
 
-    /// The page that keeps what was typed in the form of a session that has ended; nil if it has nothing that was typed.
+    /// The page that shows the typed input of a form whose session has ended; nil if the form has
+    /// no typed input.
     private func lost(_ request: PortalRequest) throws -> Response? {
         let texts = ["name", "note", "words"].map { request.typed($0) }.filter { !$0.isEmpty }
         guard request.request.method == .post, !texts.isEmpty else { return nil }
@@ -204,7 +209,8 @@ package struct PortalPage: RouteModule {
         sheetPath, "/me/sign-in", "/me/sent", "/me/offer", secondPath, authenticatorPath,
     ]
 
-    /// The page with the form that is sent to a path; nil if it is not known. Parts of the path are names of ours or numbers.
+    /// The page that contains the form for a path; nil if the path is not known. The parts of the
+    /// path are fixed names or numbers.
     static func page(ofForm path: String) -> String? {
         if steps.contains(where: { $0.hasSameOctets(as: path) }) { return path }
         let parts = path.split(separator: "/").map(String.init)
@@ -217,7 +223,8 @@ package struct PortalPage: RouteModule {
         }
     }
 
-    /// A page to which the choice of a language may lead back, written again; nil for any other address.
+    /// A page to which the choice of a language may lead back, written in our form; nil for any
+    /// other address.
     func here(_ address: String) -> String? {
         if let list = Self.listPath(address) { return list }
         let parts = address.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
@@ -235,8 +242,8 @@ package struct PortalPage: RouteModule {
         return handle.utf8.count <= 64 && Base64URL.decode(handle.utf8) != nil ? "\(step)?request=\(handle)" : nil
     }
 
-    /// Keeps the language in the browser. Without a token: it changes nothing but the words, and works for people who are not
-    /// signed in and have no cookie.
+    /// Stores the language in the browser. The form needs no token: it changes only the language,
+    /// and works for people who are not signed in and have no cookie.
     private func chooseLanguage(_ request: PortalRequest) -> Response {
         let tag = request.typed("language")
         let known = languages.all.contains { $0.tag.hasSameOctets(as: tag) }
@@ -245,7 +252,7 @@ package struct PortalPage: RouteModule {
             cookies: known ? [cookies.set(PortalCookies.language, tag, age: PortalCookies.languageAge)] : [])
     }
 
-    /// - Parameter lasts: whether links include its version, so that it can be cached for ever.
+    /// - Parameter lasts: whether links include its version, so that caches may keep it for ever.
     private func asset(
         _ routes: Routes, _ path: RouterPath, _ type: String, _ octets: some Sequence<UInt8> & Sendable, lasts: Bool = true
     ) {
@@ -256,7 +263,7 @@ package struct PortalPage: RouteModule {
         }
     }
 
-    /// The icon of an app: anyone who can name the app may see it.
+    /// The icon of an app. Anyone who knows the app's identifier may see it.
     private func icon(_ context: APIContext) async throws -> Response {
         let clientID = context.parameters.get("client_id") ?? ""
         guard let png = try await pool.run({ try store.apps.icon(clientID: clientID) }) else { throw PortalRefusal.notFound }
@@ -348,7 +355,7 @@ package struct PortalPage: RouteModule {
     }
 }
 
-/// What someone typed whose session had ended.
+/// The input that a person typed after their session had ended.
 struct LostView: PageView {
     struct Text: Sendable {
         let number: Int
@@ -360,7 +367,7 @@ struct LostView: PageView {
     let texts: [Text]
 }
 
-/// The last page of someone whose data is deleted.
+/// The last page of a person whose data is deleted.
 struct GoodbyeView: PageView {
     static let template = PageTemplate.goodbye
 }

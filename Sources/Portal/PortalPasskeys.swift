@@ -21,15 +21,15 @@ struct SecurityView: PageView {
         let elsewhere: String?
     }
 
-    /// What the script needs to make a passkey.
+    /// The data that the script needs to make a passkey.
     struct NewPasskey: Sendable {
         let challenge: String
         let rp: String
         let user: String
         let inbox: String
-        /// Those that exist already.
+        /// The passkeys that the user has already.
         let known: String
-        /// The attestation that is asked for.
+        /// The attestation that the page requests.
         let attestation: String
     }
 
@@ -80,7 +80,7 @@ struct SecurityView: PageView {
     let signIns: [SignIn]
 }
 
-/// Offers a passkey to someone who just signed in by a code.
+/// Offers a passkey to a user who just signed in by a code.
 struct OfferView: PageView {
     static let template = PageTemplate.offer
     static let hasScript = true
@@ -90,9 +90,9 @@ struct OfferView: PageView {
     let user: String
     let inbox: String
     let attestation: String
-    /// What the new passkey is called.
+    /// The name of the new passkey.
     let name: String
-    /// Where the user goes on without one.
+    /// The page on which a user continues without a passkey.
     let onward: String
 }
 
@@ -105,7 +105,7 @@ extension PortalPage {
         return RelyingParty(id: String(host), client: ExpectedClient(origins: [url]), requiresUserVerification: true)
     }
 
-    /// What the script needs of a ceremony; nil where there are no passkeys.
+    /// The data that the script needs for a ceremony; nil if passkeys are not possible here.
     func ceremony(_ ceremony: Ceremony, browser: String) throws -> (challenge: String, relyingParty: String)? {
         guard let relyingParty else { return nil }
         let challenge = try store.passkeys.challenge(ceremony, browser: browser, now: now())
@@ -119,7 +119,8 @@ extension PortalPage {
 
     // MARK: Signing in
 
-    /// One response to every failed sign-in; only the operator learns the reason, and the browser which passkey to forget.
+    /// Every failed sign-in gets the same response. Only the operator learns the reason. The
+    /// browser learns only which passkey to forget.
     func signInByPasskey(_ request: PortalRequest) async throws -> Response {
         try requireOwnSignIn()
         guard let browser = request.browser, let relyingParty else { return request.redirect(request.step("/me/sign-in")) }
@@ -147,7 +148,7 @@ extension PortalPage {
         }
     }
 
-    /// - Parameter unknown: a passkey that no one has any more; the browser may forget it.
+    /// - Parameter unknown: a passkey that no user has; the browser may forget it.
     private func refusePasskey(
         _ request: PortalRequest, user: String?, _ reason: String, unknown: String = ""
     ) async throws -> Response {
@@ -226,7 +227,7 @@ extension PortalPage {
         language.text("{browser} on {system}", ["browser": browser.family.rawValue, "system": browser.system.rawValue])
     }
 
-    /// The page after a code, in a browser that can make a passkey: offered once.
+    /// The page after a code, in a browser that can make a passkey. It is shown once.
     func offerPasskey(_ request: PortalRequest) async throws -> Response {
         let onward = request.handle.map { "\(Self.sheetPath)?request=\($0)" } ?? "/me"
         guard let token = request.sessionToken, let session = try await session(request),
@@ -249,7 +250,7 @@ extension PortalPage {
             cookies: [cookies.set(PortalCookies.offered, known, age: PortalCookies.knownAge)])
     }
 
-    /// Whether a passkey is to be offered to someone who just signed in by a message.
+    /// Whether to offer a passkey to a user who just signed in by a message.
     func offersPasskey(_ request: PortalRequest, session token: String) async throws -> Bool {
         guard request.form["passkeys"] == "yes", relyingParty != nil, upstream?.settings.isOnly != true else { return false }
         let offered = cookies.value(PortalCookies.offered, in: request.request.headers)
@@ -262,7 +263,7 @@ extension PortalPage {
         }
     }
 
-    /// Passkeys belong to a host: where the page has another one now, they open nothing.
+    /// Passkeys belong to a host. If the page has moved to another host, they no longer work.
     private func isOfThisHost(_ passkey: Passkey) -> Bool {
         passkey.host.hasSameOctets(as: relyingParty?.id ?? "")
     }
@@ -289,7 +290,8 @@ extension PortalPage {
                     challenge: challenge, browser: token, name: name, roots: passkeyRoots, change)
             }
             try await tell(session.userID, .newPasskey, in: request.language)
-            // Of the offer while signing in to an app: back to the app's request.
+            // The offer was made while the user signed in to an app: the redirect leads back to the
+            // app's request.
             if let handle = request.form["request"]?.text, handle.utf8.count <= 64, Base64URL.decode(handle.utf8) != nil {
                 return request.redirect("\(Self.sheetPath)?request=\(handle)")
             }

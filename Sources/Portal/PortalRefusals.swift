@@ -1,4 +1,4 @@
-// Mail to one address that was refused and why, and the senders that its user blocks.
+// The mail to one address that was refused, with the reasons, and the senders that its user blocks.
 
 import Accounts
 import Database

@@ -1,19 +1,21 @@
-// A button that is pressed twice does what it does once: the second form has the outcome of the first.
+// A button that is pressed twice acts once: the second form gets the outcome of the first.
 
 import Hummingbird
 import HTTPTypes
 import SignIn
 
 extension PortalPage {
-    /// How long the second form waits for the first, which is being answered.
+    /// How long the second form waits for the answer to the first.
     private static let patience: Duration = .seconds(8)
     private static let pause: Duration = .milliseconds(50)
 
-    /// Answers a form, once. The same form within ten seconds leads where the first one led. Where the first did not lead to a
-    /// page of the user's, the second is answered too: `request.repetition` then says what became of the first.
+    /// Answers a form, once. The same form within ten seconds leads to the page of the first form.
+    /// If the first form did not lead to a page of the user, the second is answered too.
+    /// `request.repetition` then has the outcome of the first.
     /// - Parameters:
-    ///   - cookie: of the browser that sent it.
-    ///   - isSignedIn: whether it is that of a session: what such forms lead to needs no other cookie.
+    ///   - cookie: the cookie of the browser that sent the form.
+    ///   - isSignedIn: whether the cookie is that of a session. The pages to which such forms lead
+    ///     need no other cookie.
     func once(
         _ request: PortalRequest, cookie: String, isSignedIn: Bool, _ answer: (PortalRequest) async throws -> Response
     ) async throws -> Response {
@@ -44,7 +46,7 @@ extension PortalPage {
         }
     }
 
-    /// The same for a form of someone who may not be signed in yet.
+    /// Answers the form of a person who may not be signed in yet.
     func once(_ request: PortalRequest, _ answer: (PortalRequest) async throws -> Response) async throws -> Response {
         guard let cookie = request.sessionToken ?? request.browser else { return try await answer(request) }
         return try await once(request, cookie: cookie, isSignedIn: false, answer)
@@ -55,7 +57,7 @@ extension PortalPage {
         case .serverError: nil
         case .clientError: .refused
         case .redirection where isSignedIn:
-            // Only the user's own pages: they have nothing in their address that opens anything.
+            // Only the user's own pages, because their addresses contain nothing that gives access.
             response.headers[.location].flatMap {
                 $0 == "/me" || $0.hasPrefix("/me?") || Self.lasting.contains(where: $0.hasPrefix)
                     ? FormOutcome.led(to: $0, telling: cookies.telling(set: response.headers)) : nil

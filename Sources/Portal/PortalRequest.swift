@@ -60,17 +60,19 @@ struct PortalRequest: Sendable {
     let request: Request
     let context: APIContext
     private(set) var form = FormBody()
-    /// What became of the same form, which the same browser sent a moment ago; nil if it did not.
+    /// The outcome of the same form, which the same browser sent a moment ago; nil if it did not.
     var repetition: FormOutcome?
-    /// The app's request that this page is a step of; nil if there is none, or it has ended.
+    /// The app's request to which this page belongs; nil if there is none, or if it has ended.
     private(set) var sheet: OpenSheet?
-    /// The handle of that request, as the page was given it: a code belongs to it even if the request has ended.
+    /// The handle of that request, as the page received it: a code belongs to it even if the
+    /// request has ended.
     private(set) var handle: String?
-    /// The token that forms of this page carry; nil while no one is signed in.
+    /// The token of this page's forms; nil while no user is signed in.
     var csrf: String?
-    /// The inbox that the user signed in with; nil while no one is signed in.
+    /// The inbox that the user signed in with; nil while no user is signed in.
     var inbox: InboxAddress?
-    /// When all data of the signed-in user is to be deleted, in seconds since 1970; nil if no deletion is scheduled.
+    /// The time at which all data of the signed-in user is deleted, in seconds since 1970; nil if
+    /// no deletion is scheduled.
     var deletesAt: Int64?
 
     init(page: PortalPage, request: Request, context: APIContext) {
@@ -90,7 +92,7 @@ struct PortalRequest: Sendable {
             (chosenLanguage.map { [$0] } ?? []) + (sheet?.request.uiLocales ?? []), accepted: request.headers[.acceptLanguage])
     }
     var words: PortalText { PortalText(language) }
-    /// The cookie that ties a link to the browser that asked for it.
+    /// The cookie that ties a link to the browser that requested it.
     var browser: String? { page.cookies.value(PortalCookies.browser, in: request.headers) }
 
     /// The networks that the request comes from.
@@ -110,14 +112,14 @@ struct PortalRequest: Sendable {
         return text
     }
 
-    /// What was just done: a word in a cookie that the page then removes. A link cannot set it, and a reload does not repeat
-    /// it.
+    /// The last action: a word in a cookie that the page then removes. A link cannot set it, and a
+    /// reload does not repeat it.
     var told: PortalNotice? { telling.flatMap { PortalNotice(rawValue: $0.word) } }
     /// The item concerned, by the store's number: an account or inbox, shown only if it is one of the user's own.
     var toldOf: Int64? { telling?.number }
     private var telling: (word: String, number: Int64?)? { page.cookies.telling(in: request.headers) }
 
-    /// Browsers report where a request comes from; requests from elsewhere are refused.
+    /// Browsers report the origin of a request; requests from other origins are refused.
     func checkOrigin() throws {
         guard request.method != .get, request.method != .head else { return }
         // With this page's no-referrer policy, browsers write `null`; Sec-Fetch-Site and the form's token still protect it.
@@ -129,7 +131,7 @@ struct PortalRequest: Sendable {
         }
     }
 
-    /// What was typed in a field; empty if it is absent.
+    /// The text typed in a field; empty if it is absent.
     func typed(_ name: WireText) -> String { form[name]?.text ?? "" }
 
     /// A parameter of the address; nil if it is absent, empty or given twice.
@@ -138,8 +140,9 @@ struct PortalRequest: Sendable {
         return AuthorizationParameters(query.utf8)?[name]
     }
 
-    /// Opens the app's request that this page is a step of. Pages that are no steps never have one, whatever their address: they
-    /// keep the protection that a step must give up, so that a window that opened them cannot control them.
+    /// Opens the app's request to which this page belongs. Other pages never have one, even if
+    /// their address names one. They keep a protection that these steps must give up: a window that
+    /// opened the page cannot control it.
     mutating func openSheet() async throws {
         guard page.provider != nil, let handle = (form["request"] ?? query("request"))?.text else { return }
         guard handle.utf8.count <= 64, Base64URL.decode(handle.utf8) != nil else { return }
@@ -170,7 +173,7 @@ struct PortalRequest: Sendable {
         _ view: View, title: String, status: HTTPResponse.Status = .ok, alert: String? = nil, notice: String? = nil,
         cookies: [String] = []
     ) throws -> Response {
-        // Pages that only say no have it in their title.
+        // The title of a page that only refuses states the error already.
         let isError = status.kind == .clientError && !View.isRefusal
         let text = try page.views.render(
             view,
@@ -184,8 +187,9 @@ struct PortalRequest: Sendable {
         headers.append(PortalHeaders.policy(hasScript: View.hasScript, formScheme: appScheme))
         headers.append(PortalHeaders.referrer)
         headers.append(PortalHeaders.frames)
-        // A window in which a page of the app waits must keep its opener: for our message, or for that of the app's callback.
-        // Whoever opens it chooses the mode, so the mode decides nothing here.
+        // If a page of the app waits in a window, the window must keep its opener, for our message
+        // or for that of the app's callback. The party that opens the window chooses the response
+        // mode, so the mode decides nothing here.
         if sheet == nil || appScheme != nil { headers.append(PortalHeaders.opener) }
         for cookie in cookies + (telling == nil ? [] : [page.cookies.remove(PortalCookies.told)]) {
             headers.append(HTTPField(name: .setCookie, value: cookie))
@@ -193,7 +197,8 @@ struct PortalRequest: Sendable {
         return Response(status: status, type: "text/html; charset=utf-8", headers: headers, body: ByteBuffer(string: text))
     }
 
-    /// Where the choice of a language leads back to: this page, if it is one that lasts; never what a link or a provider added.
+    /// The page to which the choice of a language leads back: this page, if it has a lasting
+    /// address, without parameters that a link or a provider added.
     private var here: String {
         let path = request.uri.path
         guard request.method == .get else {
@@ -204,8 +209,8 @@ struct PortalRequest: Sendable {
             ?? (handle == nil ? "/me" : step(PortalPage.sheetPath))
     }
 
-    /// The scheme of an app's own at which this request ends, as in `com.example.app`; nil for the web. Nothing but that app
-    /// answers to it, so forms may lead there.
+    /// The custom scheme of the app with which this request ends, as in `com.example.app`; nil for
+    /// the web. Only that app answers to it, so forms may lead there.
     private var appScheme: String? {
         guard let uri = sheet?.request.target.redirectURI, WebOrigin(uri) == nil else { return nil }
         let scheme = uri.utf8.prefix { $0 != UInt8(ascii: ":") }
@@ -213,13 +218,14 @@ struct PortalRequest: Sendable {
         return isScheme && !scheme.isEmpty ? String(decoding: scheme, as: UTF8.self) : nil
     }
 
-    /// Whether what this request leads to may be a site of others. Browsers apply `form-action` to every redirect that follows a
-    /// form, also to those of that site: so a form ends with a page that goes on by itself.
+    /// Whether this request may lead to another party's site. Browsers apply `form-action` to every
+    /// redirect that follows a form, including the redirects of that site. So such a form ends with
+    /// a page that continues by itself.
     private var leadsAway: Bool { sheet != nil && appScheme == nil || form["end_session"] != nil }
 
-    /// Goes to another page, by GET.
+    /// Sends the browser to another page, by GET.
     /// - Parameters:
-    ///   - told: what was done, reported by that page.
+    ///   - told: the action that the page reports.
     ///   - number: the item concerned.
     func redirect(_ path: String, told: PortalNotice? = nil, of number: Int64? = nil, cookies: [String] = []) -> Response {
         redirect(path, telling: told.map { told in number.map { "\(told.rawValue)-\($0)" } ?? told.rawValue }, cookies: cookies)
@@ -238,7 +244,7 @@ struct PortalRequest: Sendable {
         return response
     }
 
-    /// The page that goes on by itself; nil where a redirect may.
+    /// The page that continues by itself; nil if a redirect is possible.
     private func onward(to path: String) -> Response? {
         guard request.method == .post, leadsAway || path.hasPrefix("\(PortalPage.sheetPath)?"),
             let refresh = HTTPField.Name("Refresh"),
@@ -279,13 +285,13 @@ struct PortalRequest: Sendable {
     func sentence(_ refusal: StoreFailure) -> String { page.languages.sentence(of: refusal, in: language) }
 }
 
-/// The page that goes on by itself.
+/// The page that continues by itself.
 struct OnwardView: PageView {
     static let template = PageTemplate.onward
     let target: String
 }
 
-/// A page that says only why something is not done, or that it is done.
+/// A page that only says why an action is refused, or that it is done.
 struct RefusalView: PageView {
     struct Back: Sendable {
         let target: String
@@ -296,7 +302,7 @@ struct RefusalView: PageView {
     static let isRefusal = true
     let title: String
     let text: String
-    /// Where the reader can go back to.
+    /// The page to which the reader can go back.
     var back: Back?
 }
 

@@ -1,11 +1,11 @@
-// What is told to users of errors that were written for operators too.
+// Texts for users about errors that were also written for operators.
 
 import Database
 import Languages
 
 extension Languages {
-    /// The words for a text of ours; nil for one that is not for users, as one that names a command of the operator's: what the
-    /// catalogues know is for users.
+    /// The words for a text of ours. Nil for a text that is not for users, such as one that names a
+    /// command for operators: the catalogues contain only texts for users.
     func words(_ text: String, in language: Catalogue) -> String? { isForUsers(text) ? language.text(text) : nil }
 
     /// Why the store refuses. The catalogues have `{n}` in place of a number.

@@ -16,22 +16,22 @@ struct SignInView: PageView {
         let path: String
     }
 
-    /// What the script needs of a passkey.
+    /// The data that the script needs for a passkey.
     struct PasskeyForm: Sendable {
         let challenge: String
         let rp: String
         /// `yes` if the browser may suggest one.
         let autofill: String
-        /// One that no one has any more.
+        /// A passkey that no user has.
         let unknown: String
     }
 
     static let template = PageTemplate.signIn
     static let hasScript = true
     let csrf: String
-    /// Whether anyone can sign up.
+    /// Whether any person can become a user.
     let isOpen: Bool
-    /// The team of the app's request; nil if no app asks.
+    /// The team of the app's request; nil without an app's request.
     let team: String?
     let upstream: UpstreamButton?
     /// Whether users sign in here, and not only at the operator's own provider.
@@ -46,9 +46,9 @@ struct SentView: PageView {
     static let template = PageTemplate.sent
     static let hasScript = true
     let csrf: String
-    /// Whether anyone can sign up.
+    /// Whether any person can become a user.
     let isOpen: Bool
-    /// Where the message goes.
+    /// The inbox that gets the message.
     let inbox: String?
     /// Messages to one inbox in an hour.
     let limit: String
@@ -57,7 +57,7 @@ struct SentView: PageView {
     let problem: String?
 }
 
-/// The link of that message.
+/// The page of the link in that message.
 struct SignInLinkView: PageView {
     static let template = PageTemplate.signInLink
     static let hasScript = true
@@ -67,7 +67,7 @@ struct SignInLinkView: PageView {
     let request: String?
 }
 
-/// A link that does not work.
+/// The page of a link that does not work.
 struct LinkView: PageView {
     static let template = PageTemplate.link
     static let isRefusal = true
@@ -75,7 +75,7 @@ struct LinkView: PageView {
     var isConfirmation = false
 }
 
-/// Asks whether an inbox is the reader's.
+/// Asks the reader to confirm that an inbox is theirs.
 struct ConfirmView: PageView {
     static let template = PageTemplate.confirm
     let token: String
@@ -93,7 +93,8 @@ extension PortalPage {
         return try await askForAddress(request)
     }
 
-    /// The answer to a form that is older than the browser's cookies, as after Back or in another tab.
+    /// The answer to a form that is older than the browser's cookies, for example after Back or in
+    /// another tab.
     func stale(_ request: PortalRequest) async throws -> Response {
         if let onward = try await goOn(request, told: .signedInBefore) { return onward }
         return try await askForAddress(
@@ -116,7 +117,7 @@ extension PortalPage {
             typed: problem == nil
                 ? typedInbox(request).map(PortalText.address) ?? sheet?.pending.request.loginHint : request.typed("email"),
             problem: problem,
-            // A refused address is not suggested again.
+            // The page suggests no address that was refused.
             passkey: ceremony.map {
                 SignInView.PasskeyForm(
                     challenge: $0.challenge, rp: $0.relyingParty, autofill: alert == nil ? "yes" : "", unknown: unknownPasskey)
@@ -127,7 +128,8 @@ extension PortalPage {
             cookies: [cookies.set(PortalCookies.browser, browser, age: 86_400)])
     }
 
-    /// The response and its timing are the same for every address: whether there is such a user is looked up afterwards.
+    /// The response and its timing are the same for every address: the page looks up the user only
+    /// afterwards.
     func sendSignInLink(_ request: PortalRequest) async throws -> Response {
         try requireOwnSignIn()
         guard let browser = request.browser else {
@@ -153,17 +155,19 @@ extension PortalPage {
                 status: .unprocessableContent)
         }
         let inbox = InboxAddress(address)
-        // The browser keeps it, for every address: data that is not stored here cannot be lost or reveal anyone.
+        // The browser stores the sealed address, for every address. Data that the store does not
+        // have cannot be lost or reveal a user.
         let sealed = try store.page.sealSignUp(inbox, browser: browser, now: now())
         let sent = request.redirect(
             request.step("/me/sent"),
             cookies: cookies.set(PortalCookies.signUp, of: request.handle, sealed, in: request.request.headers))
         // Checked before any lookup and for every address, so that it reveals nothing about who has an account.
         if let seconds = clients.take(request.clientNetworks, now: monotonic()) { throw PortalRefusal.tooOften(seconds) }
-        // A second press of the button asks for no second message.
+        // A second press of the button sends no second message.
         guard request.repetition != .done else { return sent }
         let (language, handle, network) = (request.language, request.handle, request.clientNetworks.last?.name)
-        // Looked up in parallel with mail that is being submitted, which may be slow, and not after it.
+        // The lookup runs in parallel with mail that is being submitted, because submission may be
+        // slow.
         let isQueued = queue.lookUp {
             do {
                 let link = try store.page.signInLink(
@@ -194,7 +198,8 @@ extension PortalPage {
         _ request: PortalRequest, _ state: PortalRepository.LinkState, _ token: String
     ) async throws -> Response {
         guard state == .good, let browser = request.browser else {
-            // A user who signed in by the code does not need the link. It may be of another user, who then learns why.
+            // A user who signed in by the code does not need the link. The link may be another
+            // user's, who then learns why it does nothing.
             guard try await session(request) == nil else { return request.redirect("/me", told: .signedInBefore) }
             return try deadLink(request, state)
         }
@@ -244,7 +249,7 @@ extension PortalPage {
             view, title: request.language.text("Check your inbox"), status: problem == nil ? .ok : status)
     }
 
-    /// The address that this tab asked for a code for.
+    /// The address for which this tab requested a code.
     private func typedInbox(_ request: PortalRequest) -> InboxAddress? {
         request.browser.flatMap {
             store.page.typedInbox(
@@ -252,7 +257,8 @@ extension PortalPage {
         }
     }
 
-    /// One response to every failed code: it does not reveal whether the user is known or has used up the tries.
+    /// Every failed code gets the same response: it does not reveal whether the user is known or
+    /// has used up the tries.
     func useSignInCode(_ request: PortalRequest) async throws -> Response {
         try requireOwnSignIn()
         guard let browser = request.browser else { return request.redirect(request.step("/me/sign-in")) }
@@ -278,7 +284,8 @@ extension PortalPage {
         let known = cookies.value(PortalCookies.known, in: request.request.headers)
         let (session, isGuarded) = try await pool.run {
             (
-                // The same wrong code, of a second press of the button, is no second try.
+                // The second press of the button sends the same wrong code. It does not count as a
+                // second try.
                 request.repetition == .refused
                     ? nil
                     : try store.page.signIn(
@@ -312,7 +319,7 @@ extension PortalPage {
             try await pool.run { try store.page.note(browser, ofSession: session) }
         }
         let offer = try await offersPasskey(request, session: session)
-        // From here on an earlier browser cookie, whoever set it, is worthless.
+        // From here on, an earlier browser cookie gives no access, even one that an attacker set.
         return request.redirect(
             offer
                 ? "/me/offer" + (asked.map { "?request=\($0)" } ?? "")
@@ -325,7 +332,7 @@ extension PortalPage {
     }
 
     /// Notifies the default inbox of a session in a new browser, unless the user signed in by a message to that inbox.
-    /// - Returns: the value that the browser keeps.
+    /// - Returns: the value that the browser stores.
     private func tell(of token: String, _ request: PortalRequest) async throws -> String {
         let kept = cookies.value(PortalCookies.known, in: request.request.headers)
         let language = request.language
@@ -369,7 +376,7 @@ extension PortalPage {
         return try request.html(ConfirmView(token: token), title: request.language.text("Confirm your inbox"))
     }
 
-    /// The link alone is enough: anyone who reads that inbox may open it, anywhere.
+    /// The link needs no session: any reader of that inbox may open it, in any browser.
     func confirm(_ request: PortalRequest) async throws -> Response {
         let token = try request.token()
         _ = try await pool.run { try store.verifications.confirm(link: token, now: now()) }

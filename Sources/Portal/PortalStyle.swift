@@ -1,5 +1,6 @@
-// The look of the page: one style sheet and one mark (Templates/style.css, mark.svg), and the operator's replacements. The
-// sheet defines colours at its beginning, for light and for dark; a test computes their contrast.
+// The look of the page: one style sheet and one mark (Templates/style.css, mark.svg), and the
+// operator's replacements. The style sheet defines the colours at its beginning, for light and for
+// dark; a test computes their contrast.
 
 import Accounts
 import MailCrypto
@@ -23,16 +24,16 @@ struct PortalStyle: Sendable {
     /// Changes with the style sheet, the mark, the logo or the script.
     let version: String
     let css: String
-    /// The mark or the logo within a page; without text, which is next to it.
+    /// The mark or the logo within a page. It has no text, because the text is next to it.
     let mark: String
     let logo: [UInt8]?
     /// Path and type of the tab icon.
     let tabIcon: (path: String, type: String)
 
-    /// For functions that need a script: passkeys, and copying.
+    /// The script for passkeys and for copying.
     static let script = Embedded.page_js
 
-    /// A gate with a small door in it: a separate file, with a colour for light and for dark tabs.
+    /// The tab icon: a separate file, with a colour for light and for dark tabs.
     static let icon = String(Embedded.mark_svg.dropLast())
 
     init(_ looks: PageLooks = .standard) {
@@ -50,7 +51,7 @@ struct PortalStyle: Sendable {
             : #"<img class="mark" src="/me/logo.png?v=\#(version)" alt="" width="32" height="32">"#
     }
 
-    /// The operator's colours in place of the default ones, at the end of the sheet.
+    /// The operator's colours in place of the default ones, at the end of the style sheet.
     private static func css(_ colours: AccentColours) -> String {
         func variables(_ scheme: AccentColours.Scheme) -> String {
             ":root { --accent: \(scheme.accent); --accent-hover: \(scheme.hover); --on-accent: \(scheme.onAccent); --tile: \(scheme.tile); }"

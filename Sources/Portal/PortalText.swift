@@ -20,7 +20,8 @@ struct PortalText {
     /// The name of a language in itself: `Deutsch`.
     static func name(of language: Catalogue) -> String {
         let name = Locale(identifier: language.tag).localizedString(forIdentifier: language.tag) ?? language.tag
-        // Some languages write their own name in lower case, which a list begins with a capital.
+        // Some languages write their own name in lower case. In the list it begins with a capital
+        // letter.
         return name.unicodeScalars.first.map { $0.properties.titlecaseMapping + String(name.unicodeScalars.dropFirst()) } ?? name
     }
 
@@ -39,8 +40,9 @@ struct PortalText {
     /// A day since 1970 in the same way.
     func day(_ day: Int64) -> String { date(day.multipliedReportingOverflow(by: 86_400).partialValue) }
 
-    /// The lists of a form for a day: three of the calendar's parts in the order and the words of the reader. A field for dates
-    /// would follow the language of the browser, which need not be that of the page.
+    /// The select lists of a form for a day: day, month and year, in the order and the words of the
+    /// reader. A date field would use the language of the browser, which may differ from that of
+    /// the page.
     func lists(for days: ClosedRange<Int64>, chosen: FormDay, isInvalid: Bool) -> [DayList] {
         let format = DateFormatter.dateFormat(fromTemplate: "yMMMMd", options: 0, locale: locale) ?? ""
         let order = DayPart.allCases.sorted { $0.place(in: format) < $1.place(in: format) }
@@ -70,7 +72,7 @@ struct PortalText {
         }
     }
 
-    /// A part as the reader writes it: `3`, `3日`, `March`.
+    /// A part of a date as the reader writes it: `3`, `3日`, `March`.
     private func written(_ part: DayPart, _ value: Int) -> String {
         let style = Date.FormatStyle(locale: locale, calendar: Self.calendar, timeZone: .gmt)
         let (date, parts) =
@@ -139,7 +141,7 @@ struct PortalText {
 enum DayPart: String, CaseIterable {
     case day, month, year
 
-    /// Where a pattern of CLDR has it.
+    /// The position of the part in a pattern of CLDR.
     func place(in format: String) -> Int {
         let letters: [UInt8] =
             switch self {
@@ -151,7 +153,7 @@ enum DayPart: String, CaseIterable {
     }
 }
 
-/// A list of a form, as its template reads it.
+/// A select list of a form, as its template reads it.
 struct DayList {
     let name: String
     let label: String
@@ -166,7 +168,7 @@ struct DayOption {
     let isChosen: Bool
 }
 
-/// A day as a form has it: each part as it was sent, or empty.
+/// A day in a form: each part as it was sent, or empty.
 struct FormDay {
     var day = ""
     var month = ""
@@ -200,13 +202,13 @@ struct FormDay {
     var isIncomplete: Bool { day.isEmpty || month.isEmpty || year.isEmpty }
     var isEmpty: Bool { day.isEmpty && month.isEmpty && year.isEmpty }
 
-    /// Since 1970; nil if there is no such day.
+    /// Since 1970; nil for a day that does not exist.
     var number: Int64? {
         guard let year = Int(year), (1970...9999).contains(year), let month = Int(month), (1...12).contains(month),
             let day = Int(day), (1...31).contains(day),
             let date = PortalText.calendar.date(from: DateComponents(timeZone: .gmt, year: year, month: month, day: day))
         else { return nil }
-        // Calendars take 30 February for 2 March.
+        // Calendars accept 30 February as 2 March.
         let number = Day.number(Int64(date.timeIntervalSince1970))
         return Int(FormDay(number: number).day) == day ? number : nil
     }

@@ -19,14 +19,15 @@ enum PageTemplate: String, CaseIterable, Sendable {
     case newFactor = "new-factor"
 }
 
-/// What one template shows. Its stored properties are the values of the template, by name.
+/// The content of one template. Its stored properties are the values of the template, by name.
 protocol PageView: Sendable {
     static var template: PageTemplate { get }
-    /// The entry of the navigation to which it belongs; it is shown to users who are signed in.
+    /// The navigation entry to which the view belongs. Only signed-in users see the navigation.
     static var place: PagePlace { get }
-    /// Whether it uses the script file: for passkeys, for copying, and for buttons that must not be pressed twice.
+    /// Whether the view uses the script file: for passkeys, for copying, and for buttons that must
+    /// not be pressed twice.
     static var hasScript: Bool { get }
-    /// Whether it does nothing but refuse, so that its title says so already.
+    /// Whether the view only refuses, so that its title says so already.
     static var isRefusal: Bool { get }
 }
 
@@ -64,15 +65,15 @@ struct PageFrame: Sendable {
     let service: String
     /// HTML.
     let mark: String
-    /// The token of the forms; nil if no one is signed in, and the view has none of its own.
+    /// The token of the forms; nil if no user is signed in, and the view has no token of its own.
     let csrf: String?
-    /// The handle of the app's request that the page is a step of.
+    /// The handle of the app's request to which the page belongs.
     let request: String?
-    /// Where users find help; nil if the operator says nothing.
+    /// The address at which users find help; nil if the operator gives none.
     let help: String?
 }
 
-/// What the layout shows around a view, in addition to the frame.
+/// The values that the layout shows around a view, in addition to the frame.
 struct PageSurroundings: Sendable {
     struct Navigation: Sendable {
         struct Item: Sendable {
@@ -90,26 +91,26 @@ struct PageSurroundings: Sendable {
         let text: String
     }
 
-    /// A link of the operator's at the foot.
+    /// A link of the operator at the foot of the page.
     struct Link: Sendable {
         let target: String
         let title: String
     }
 
-    /// A choice of the language.
+    /// One language in the choice of languages.
     struct Choice: Sendable {
         let tag: String
-        /// In that language.
+        /// The name of the language in itself.
         let name: String
         let isChosen: Bool
     }
 
     let title: String
-    /// Where the name of the service leads: to the step of the app's request, or to the user's page.
+    /// The target of the service's name: the step of the app's request, or the user's page.
     let home: String
     let links: [Link]
     let choices: [Choice]
-    /// Where the choice of a language leads back to.
+    /// The page to which the choice of a language leads back.
     let here: String
     let language: String
     let isRightToLeft: Bool
@@ -127,12 +128,12 @@ struct PageSurroundings: Sendable {
     let content: String
 }
 
-/// What a response adds to a view.
+/// The texts that a response adds to a view.
 struct PageTexts {
     let title: String
     /// An error, which screen readers read at once.
     var alert: String?
-    /// What was done.
+    /// The last action.
     var notice: String?
 }
 
@@ -191,8 +192,8 @@ struct PortalViews: Sendable {
     /// - Parameters:
     ///   - language: the language of the texts.
     ///   - csrf: the token of the page's forms; nil while no one is signed in.
-    ///   - request: the handle of the app's request that the page is a step of.
-    ///   - here: where the choice of a language leads back to.
+    ///   - request: the handle of the app's request to which the page belongs.
+    ///   - here: the page to which the choice of a language leads back.
     ///   - reader: nil for a page without navigation.
     func render<View: PageView>(
         _ view: View, _ texts: PageTexts, in language: Catalogue, csrf: String?, request: String?, here: String,

@@ -18,13 +18,14 @@ extension PortalPage {
         return request.redirect("/me/inboxes", told: state == "on" ? .refusalsTold : .refusalsNotTold)
     }
 
-    /// Messages taken at once. If the mail server accepts none, housekeeping is delayed only by the first.
+    /// Messages that are taken from the store at once. If the mail server accepts none, only the
+    /// first one delays housekeeping.
     private static let batch = 20
     /// Users searched at a time: each search reads the data of a whole week.
     private static let users = 10_000
 
-    /// Sends the messages that are due. Blocks until the mail server has them; if it refuses one, that one and all later ones
-    /// are due again.
+    /// Sends the messages that are due. Blocks until the mail server has them. If the server
+    /// refuses one, that message and all later ones are due again.
     package func tellOfRefusals() throws(StoreFailure) {
         while true {
             let users = try store.persons.usersToTell(now: now(), limit: Self.users)

@@ -1,14 +1,15 @@
-// Tries of codes and passkeys by network: only wrong ones count, also of those that come at once.
+// Tries of codes and passkeys by network. Only wrong ones count, even if several come at once.
 
 import HTTP
 import Synchronization
 
-/// A try takes its place before it is looked at, so that those that come at once cannot exceed the limit, and gives it back if it
-/// was right. Who finds no place while others are being looked at waits for what they were.
+/// A try takes its place before it is checked, so that simultaneous tries cannot exceed the limit.
+/// A correct try gives its place back. If the places are full while other tries are being checked,
+/// a new try waits for their results.
 final class SignInTries: Sendable {
     private enum Answer {
         case begun
-        /// Others are under way, which may give their places back.
+        /// Other tries are being checked, and may give their places back.
         case busy
         /// The whole seconds until there is a place.
         case full(Int)

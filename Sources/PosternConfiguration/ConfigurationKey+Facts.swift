@@ -1,8 +1,8 @@
 // The fixed facts about each configuration key. The template of `init`, `config show` and
 // docs/CONFIGURATION.md show them.
 
-import SignIn
 import Accounts
+import SignIn
 
 extension ConfigurationKey {
     package var facts: Facts {

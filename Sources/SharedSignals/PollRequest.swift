@@ -24,7 +24,7 @@ package enum SETError: String, Sendable, Hashable, CaseIterable {
 
 /// A poll (RFC 8936 section 2.2).
 package struct PollRequest: Sendable, Hashable {
-    /// Maximum number of SETs to return, from 0; nil for as many as there are.
+    /// Maximum number of SETs to return, from 0; nil for no maximum.
     package let maxEvents: Int?
     package let returnImmediately: Bool
     /// `jti` of accepted SETs.
@@ -32,7 +32,7 @@ package struct PollRequest: Sendable, Hashable {
     /// `jti` of refused SETs, with the code if it is a registered one.
     package let refused: [(jti: String, error: SETError?)]
 
-    /// Acknowledgements and errors in one poll: more than fit in one response.
+    /// Acknowledgements and errors in one poll: more than one response can contain.
     package static let maximumResults = 1_024
     /// Octets of a `jti`: ours have 32.
     private static let maximumName = 128

@@ -38,7 +38,7 @@ package struct SecurityEvent: Sendable, Hashable {
         (self.uri, self.subject, self.payload) = (uri, subject, payload)
     }
 
-    /// Who made a change (CAEP 1.0 section 2).
+    /// The party that made a change (CAEP 1.0 section 2).
     package enum Initiator: String, Sendable { case admin, user, policy, system }
 
     /// A CAEP event, with the claims that every CAEP event may have.

@@ -11,7 +11,7 @@ package struct SecurityEventToken: Sendable, Hashable {
 
     /// `iss`.
     package let issuer: String
-    /// `aud`; empty where there is none.
+    /// `aud`; empty if there is none.
     package let audience: [String]
     /// `jti`: the same in every repetition.
     package let id: String
@@ -19,9 +19,10 @@ package struct SecurityEventToken: Sendable, Hashable {
     package let issuedAt: Int64
     /// `txn`: the same in all SETs of one change.
     package let transaction: String?
-    /// `toe`: when it happened, seconds since 1970.
+    /// `toe`: the time of the event, seconds since 1970.
     package let happenedAt: Int64?
-    /// We send exactly one; of several from others, the first known one, else the first.
+    /// We send exactly one. If others send several, the first known one counts, otherwise the
+    /// first.
     package let event: SecurityEvent
 
     package init(

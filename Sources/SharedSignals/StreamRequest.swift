@@ -18,7 +18,7 @@ package enum StreamDelivery: Sendable, Hashable {
     /// Maximum octets of an Authorization field: tokens in JWT form have some thousand.
     private static let maximumAuthorization = 4_096
 
-    /// Parses `delivery`. Throws for an unknown method, and where members that push needs are missing.
+    /// Parses `delivery`. Throws for an unknown method, and for push without its required members.
     init(_ value: JSONValue) throws(SharedSignalsError) {
         guard case .object(let delivery) = value else { throw SharedSignalsError("delivery is not an object") }
         switch delivery["method"]?.string {
@@ -41,12 +41,12 @@ package enum StreamDelivery: Sendable, Hashable {
     }
 }
 
-/// Whether a stream's events go out (section 8.1.2).
+/// Whether a stream's events are sent (section 8.1.2).
 package enum StreamStatus: String, Sendable, Hashable, CaseIterable {
     case enabled
-    /// Events are held, not sent.
+    /// Events are stored, not sent.
     case paused
-    /// Events are neither sent nor held.
+    /// Events are neither sent nor stored.
     case disabled
 }
 
@@ -55,11 +55,11 @@ package struct StreamRequest: Sendable, Hashable {
     /// Nil in a request that creates a stream.
     package let streamID: String?
     package let delivery: StreamDelivery?
-    /// Nil where it is not named.
+    /// Nil if it is not named.
     package let eventsRequested: [String]?
     /// The part of the description that is kept.
     package let streamDescription: String?
-    /// Members set by the transmitter that the request repeats: their values must be right.
+    /// Members set by the transmitter that the request repeats: their values must be correct.
     package let repeated: JSONObject
 
     /// URIs that are read, octets of each URI, and characters of a description.
@@ -97,7 +97,8 @@ package struct StreamRequest: Sendable, Hashable {
         return id
     }
 
-    /// The first member set by the transmitter that the request repeats with a wrong value; nil where all are right.
+    /// The first member set by the transmitter that the request repeats with a wrong value; nil if
+    /// all are correct.
     package func falseMember(of configuration: JSONObject) -> String? {
         repeated.members.first { configuration[$0.name] != $0.value }?.name
     }

@@ -2,7 +2,7 @@
 
 import Support
 
-/// An error in a message of the Shared Signals Framework. The text repeats nothing that was sent.
+/// An error in a message of the Shared Signals Framework. The text repeats nothing of the message.
 package struct SharedSignalsError: Error, Sendable, Hashable, CustomStringConvertible {
     package let description: String
     package init(_ description: String) { self.description = description }

@@ -21,7 +21,7 @@ extension Store {
     package var page: PortalRepository {
         PortalRepository(events: grants.addresses.events, inboxes: inboxes, users: users, secrets: secrets, lifetime: sessions)
     }
-    /// What apps are told about sessions that ended.
+    /// Notices to apps about sessions that ended.
     package var logouts: LogoutRepository { LogoutRepository(database: database) }
     /// The passkeys by which users sign in.
     package var passkeys: PasskeyRepository { PasskeyRepository(page: page, sealer: sealer) }

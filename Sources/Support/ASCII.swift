@@ -22,7 +22,7 @@ extension String {
 }
 
 extension Collection where Element == UInt8 {
-    /// Whether both hold the same octets, ASCII letters compared case-insensitively.
+    /// Whether both contain the same octets, with ASCII letters compared case-insensitively.
     @inlinable package func equalsIgnoringASCIICase(_ other: some Collection<UInt8>) -> Bool {
         guard count == other.count else { return false }
         return zip(self, other).allSatisfy { $0.asciiLowercased == $1.asciiLowercased }

@@ -55,8 +55,9 @@ package enum Base64URL {
         return table
     }()
 
-    /// The octets that the text stands for. Nil for padding, white space, characters of another alphabet, an impossible length,
-    /// or set bits that are not part of an octet: each of these would allow several spellings of one signed text.
+    /// The octets of the text. Nil for padding, white space, characters of another alphabet, an
+    /// impossible length, or set bits that are not part of an octet. Each of these would allow
+    /// several spellings of one signed text.
     package static func decode(_ text: some Collection<UInt8>) -> [UInt8]? {
         text.withContiguousStorageIfAvailable(decode(octets:)) ?? Array(text).withUnsafeBufferPointer(decode(octets:))
     }

@@ -64,7 +64,7 @@ package struct AccentColours: Sendable, Hashable {
             self.accent = accent
             hover = accent.mixed(with: towards, 0.25)
             onAccent = accent.contrast(with: .white) > accent.contrast(with: .black) ? .white : .black
-            // As much of the accent as keeps it readable there.
+            // Uses as much of the accent colour as keeps it readable there.
             let tiles = stride(from: 0.16, through: 0, by: -0.02).map { grounds[0].mixed(with: accent, $0) }
             tile = tiles.first { $0.contrast(with: accent) >= AccentColours.leastContrast } ?? grounds[0]
         }

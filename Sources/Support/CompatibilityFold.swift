@@ -1,9 +1,10 @@
-// Letters, digits and marks beyond ASCII that readers take for ASCII: mathematical and circled ones, dots and dashes.
+// Letters, digits and marks beyond ASCII that readers read as ASCII: mathematical and circled ones,
+// dots and dashes.
 
 @_spi(_Unicode) import Swift
 
 package enum CompatibilityFold {
-    /// The ASCII octet, in lower case, that a character is a form of; nil for all others.
+    /// The ASCII octet, in lower case, of which a character is a form; nil for all others.
     package static func octet(_ scalar: UInt32) -> UInt8? {
         switch scalar {
         case 0xFF01...0xFF5E: UInt8(scalar - 0xFEE0).asciiLowercased
@@ -14,7 +15,7 @@ package enum CompatibilityFold {
         // Mathematical letters, thirteen alphabets in both cases, and five rows of digits.
         case 0x1D400...0x1D6A3: letter((scalar - 0x1D400) % 26)
         case 0x1D7CE...0x1D7FF: digit((scalar - 0x1D7CE) % 10)
-        // In circles and squares.
+        // Digits and letters in circles and squares.
         case 0x2460...0x2468: digit(scalar - 0x2460 + 1)
         case 0x24EA: digit(0)
         case 0x24B6...0x24E9: letter((scalar - 0x24B6) % 26)
@@ -28,7 +29,8 @@ package enum CompatibilityFold {
     private static func letter(_ number: UInt32) -> UInt8 { UInt8(ascii: "a") + UInt8(number) }
     private static func digit(_ number: UInt32) -> UInt8 { UInt8(ascii: "0") + UInt8(number) }
 
-    /// Whether a character is not seen: a soft hyphen, a joiner, a mark of direction, a variation selector, a tag.
+    /// Whether a character is invisible: a soft hyphen, a joiner, a mark of direction, a variation
+    /// selector, a tag.
     package static func isUnseen(_ scalar: UInt32) -> Bool {
         switch scalar {
         case 0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x180B...0x180E, 0x200B...0x200F, 0x202A...0x202E, 0x2060...0x206F,
@@ -40,7 +42,8 @@ package enum CompatibilityFold {
 }
 
 package enum CanonicalForms {
-    /// A text in lower case as it is, composed and decomposed, each in UTF-8: some programs write `ö` in two characters.
+    /// A text in lower case, in three forms: as it is, composed and decomposed, each in UTF-8. Some
+    /// programs write `ö` in two characters.
     package static func lowercased(_ text: String) -> Set<[UInt8]> {
         let lower = text.lowercased()
         let octets = Array(lower.utf8)

@@ -1,8 +1,8 @@
-// A disk: the space on it, and whether it is of another machine.
+// A disk: its free space, and whether it belongs to another machine.
 
 import Glibc
 
-/// The space on the disk that holds a folder, in octets.
+/// The space on the disk that contains a folder, in octets.
 package struct DiskSpace: Sendable, Hashable {
     /// Available to users other than root.
     package let free: UInt64
@@ -17,7 +17,8 @@ package struct DiskSpace: Sendable, Hashable {
     }
 }
 
-/// A file system of another machine, whose locks and caches are not those of this one (statfs(2)).
+/// A file system of another machine. Its locks and caches differ from those of this one
+/// (statfs(2)).
 package enum NetworkFileSystem: String, Sendable, CaseIterable {
     case nfs = "NFS"
     case smb = "SMB"
@@ -29,7 +30,7 @@ package enum NetworkFileSystem: String, Sendable, CaseIterable {
         0x6B41_4653: .afs,
     ]
 
-    /// - Parameter number: the type of a file system as the system names it.
+    /// - Parameter number: the type of a file system, as the system numbers it.
     package init?(number: UInt32) {
         guard let known = Self.numbers[number] else { return nil }
         self = known

@@ -1,8 +1,9 @@
 // Domain names in the DNS: ASCII, of limited length, compared case-insensitively (RFC 1035, RFC 4343).
 
 extension DomainName {
-    /// Octets in a name that can be looked up in the DNS, without the trailing dot (RFC 1035 section 2.3.4: 255 octets on the
-    /// wire). A mail address may hold a name of two octets more (`maximumLength`), which then has no records.
+    /// Octets in a name that can be looked up in the DNS, without the trailing dot (RFC 1035
+    /// section 2.3.4: 255 octets on the wire). A mail address may contain a name of two octets more
+    /// (`maximumLength`), which then has no records.
     package static let maximumQueryLength = 253
 
     /// The name in lower case without its trailing dot, if it can be looked up in the DNS: labels of 1 to 63 octets of
@@ -35,8 +36,9 @@ extension DomainName {
         return label > 0 ? (length, isLower) : nil
     }
 
-    /// Like `queryable`, but the name must also have two or more labels of letters, digits, hyphens and underscores: a domain
-    /// that mail can come from. Internationalised names must be given as A-labels.
+    /// Like `queryable`, but the name must also have two or more labels of letters, digits, hyphens
+    /// and underscores, so that mail can come from it. Internationalised names must be given as
+    /// A-labels.
     package static func mailDomain(_ name: String) -> String? {
         guard let name = queryable(name), name.utf8.contains(UInt8(ascii: ".")) else { return nil }
         let isPlain = name.utf8.allSatisfy { octet in

@@ -3,10 +3,10 @@
 
 /// Normalisation of domain names.
 ///
-/// Mapping: ASCII and simple Unicode lower-casing, NFC, and U+3002, U+FF0E and U+FF61 as dots. There are no IDNA tables here, so
-/// characters with compatibility mappings (full-width letters, ligatures) are refused instead of mapped, `ß`, `ς` and the
-/// joiners are kept (non-transitional), contextual rules are checked for the joiners only, and the Bidi rule (RFC 5893) is not
-/// checked.
+/// Mapping: ASCII and simple Unicode lower-casing, NFC, and U+3002, U+FF0E and U+FF61 as dots. This
+/// module has no IDNA tables, so characters with compatibility mappings (full-width letters,
+/// ligatures) are refused instead of mapped. `ß`, `ς` and the joiners are kept (non-transitional).
+/// Contextual rules are checked for the joiners only, and the Bidi rule (RFC 5893) is not checked.
 package enum DomainName {
     /// Octets in a label (RFC 1035 section 2.3.4).
     package static let maximumLabelLength = 63
@@ -16,7 +16,7 @@ package enum DomainName {
     /// The name in lower-case A-labels, without a final dot; nil if it is not a valid domain name of letters, digits, hyphens
     /// and underscores.
     ///
-    /// Domain literals are refused. A-labels are decoded and must be the encoding of what they decode to.
+    /// Domain literals are refused. A-labels are decoded, and must be the encoding of the result.
     package static func toASCII(_ domain: String) -> String? {
         var domain = domain
         switch domain.withUTF8(letters) {
@@ -48,8 +48,8 @@ package enum DomainName {
 
     private enum Letters { case lower, mixed, other }
 
-    /// Whether a name needs only case folding: its labels consist of letters, digits, inner hyphens and underscores, and none
-    /// has a special meaning. Nearly every name does.
+    /// Whether a name needs only case folding: its labels consist of letters, digits, inner hyphens
+    /// and underscores, and none has a special meaning. This is true for nearly every name.
     private static func letters(_ name: UnsafeBufferPointer<UInt8>) -> Letters {
         guard name.count <= maximumLength else { return .other }
         var result = Letters.lower
@@ -74,7 +74,8 @@ package enum DomainName {
 
     /// Splits at dots, including those of East Asian input methods. Nil if a label is empty; one final dot is dropped.
     private static func labels(of domain: String) -> [[Unicode.Scalar]]? {
-        // Longer text cannot become a domain name of 255 octets. The cap keeps the work on invalid input small.
+        // Longer text cannot become a domain name of 255 octets. This limit keeps the work on
+        // invalid input small.
         guard domain.utf8.count <= 4 * maximumLength else { return nil }
         var labels: [[Unicode.Scalar]] = [[]]
         for scalar in domain.unicodeScalars {
@@ -105,7 +106,8 @@ package enum DomainName {
     private static func mapped(_ label: [Unicode.Scalar]) -> [Unicode.Scalar]? {
         var lowered = String.UnicodeScalarView()
         for scalar in label {
-            // The soft hyphen and the variation selectors vanish in UTS 46; here they are refused with all default-ignorables.
+            // UTS 46 removes the soft hyphen and the variation selectors; here they are refused
+            // with all default-ignorables.
             if scalar == "\u{1E9E}" {
                 lowered.append("\u{DF}")
             } else {
@@ -128,7 +130,7 @@ package enum DomainName {
 
     private static func decodedLabel(_ label: Substring.UTF8View) -> String? { decodedLabel(Array(label)[...]) }
 
-    /// LDH (RFC 5890 section 2.3.1), and the underscore, because it is in use.
+    /// LDH (RFC 5890 section 2.3.1), and the underscore, because domains use it.
     private static func isHostLabel(_ label: [UInt8]) -> Bool {
         guard !label.isEmpty, label.count <= maximumLabelLength, label.first != UInt8(ascii: "-"), label.last != UInt8(ascii: "-")
         else { return false }

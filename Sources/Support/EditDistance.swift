@@ -1,4 +1,4 @@
-// The distance of a mistyped name from a known one.
+// The distance between a mistyped name and a known one.
 
 /// The number of insertions, deletions, substitutions and swaps of neighbours, in octets, that turn one text into the other.
 /// `Int.max` for texts of over `maximumEditedLength` octets: the work grows with the product of both lengths.

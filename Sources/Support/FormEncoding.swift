@@ -45,8 +45,9 @@ package enum FormEncoding {
         return result
     }
 
-    /// The text with every octet except the unreserved ones (RFC 3986 section 2.3) as `%XX`. The result is the same for a
-    /// query, a fragment and a form, and contains nothing that could end a header field.
+    /// The text with every octet except the unreserved ones (RFC 3986 section 2.3) as `%XX`. The
+    /// result is the same for a query, a fragment and a form. It contains nothing that could end a
+    /// header field.
     package static func encode(_ text: String) -> String {
         var result: [UInt8] = []
         for octet in text.utf8 {

@@ -1,9 +1,11 @@
 // Text as HTML.
 
 package enum HTMLText {
-    /// Text that stands as it is in HTML, SVG and XML: in an element and in a quoted attribute.
+    /// Text in a form that HTML, SVG and XML read literally, in an element and in a quoted
+    /// attribute.
     ///
-    /// By octets, never by `Character`: after some marks, and before others, `<` is a part of a longer Character, and would stay.
+    /// By octets, never by `Character`: next to some marks, `<` is a part of a longer Character and
+    /// would not be escaped.
     package static func escaped(_ text: String) -> String {
         guard let first = text.utf8.firstIndex(where: { reference($0) != nil }) else { return text }
         var octets = Array(text.utf8[..<first])
@@ -12,7 +14,7 @@ package enum HTMLText {
         return String(decoding: octets, as: UTF8.self)
     }
 
-    /// The same for text in UTF-8 or another superset of ASCII.
+    /// The same for octets in UTF-8 or another superset of ASCII.
     package static func escaped(_ octets: [UInt8]) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(octets.count + 16)

@@ -1,21 +1,23 @@
-// Text that people write for people (names, notes), and identifiers: which scalars can be in them. Pure.
+// Text that people write for people (names, notes), and identifiers: the scalars that they can
+// contain. Pure.
 
-/// Names and notes: the letters of every language, with what belongs to them, and emoji. What is not seen, or turns the direction
-/// of other text, cannot be in them: it would hide what a reader has to see.
+/// Names and notes: the letters of every language with their marks, and emoji. They cannot contain
+/// invisible scalars, or scalars that turn the direction of other text, because these would hide
+/// text from a reader.
 package enum PersonText {
     /// The most marks on one letter. Hebrew with vowels and accents has four; hundreds cover the lines above.
     static let mostMarks = 8
 
     package static func isPlain(_ text: String) -> Bool { place(in: text) == nil }
 
-    /// The place of the first scalar that cannot be in the text, from 1; nil if there is none.
+    /// The position, from 1, of the first scalar that cannot be in the text; nil if there is none.
     package static func place(in text: String) -> Int? {
         var reading = Reading(text)
         while let isKept = reading.next() { if !isKept { return reading.place } }
         return nil
     }
 
-    /// The text without what cannot be in it, and how many scalars that was.
+    /// The text without the scalars that cannot be in it, and the number of those scalars.
     package static func cleaned(_ text: String) -> (text: String, removed: Int) {
         var reading = Reading(text)
         var kept = String.UnicodeScalarView()
@@ -23,7 +25,7 @@ package enum PersonText {
         return (String(kept), reading.place - kept.count)
     }
 
-    /// The text in lines, whichever of Unicode's ends they have.
+    /// The text in lines, with any of Unicode's line ends.
     package static func lines(_ text: String) -> [String] {
         var lines = [String.UnicodeScalarView()]
         var isAfterReturn = false
@@ -47,15 +49,15 @@ package enum PersonText {
         text.unicodeScalars.split(whereSeparator: \.properties.isWhitespace).map { String($0) }.joined(separator: " ")
     }
 
-    /// Goes through a text once. Each scalar is judged by those before it that are kept, and by the next.
+    /// Reads a text once. The kept scalars before a scalar, and the next one, decide about it.
     private struct Reading {
         private let scalars: [Unicode.Scalar]
-        /// How many scalars were read.
+        /// The number of scalars that were read.
         private(set) var place = 0
         private var previous: Unicode.Scalar?
         /// Marks since the last letter.
         private var marks = 0
-        /// Where a flag that tags make up ends (UTS #51).
+        /// The end of a flag that is made of tags (UTS #51).
         private var flagEnd = 0
 
         init(_ text: String) { scalars = Array(text.unicodeScalars) }
@@ -89,14 +91,14 @@ package enum PersonText {
             }
         }
 
-        /// Whether a joiner stands between letters, or within an emoji.
+        /// Whether a joiner is between letters, or within an emoji.
         private func joins(_ joiner: Unicode.Scalar, _ following: Unicode.Scalar?) -> Bool {
             guard let previous, let following else { return false }
             if previous.isLetter || previous.isMark, following.isPlainLetter { return true }
             return joiner == "\u{200D}" && (previous.isPictograph || previous.isMark) && following.isPictograph
         }
 
-        /// The place of the last tag of a flag such as Scotland's; 0 if no flag begins here.
+        /// The position of the last tag of a flag such as Scotland's; 0 if no flag begins here.
         private func endOfFlag() -> Int {
             let tags = scalars[place...].prefix {
                 (0xE0030...0xE0039).contains($0.value) || (0xE0061...0xE007A).contains($0.value)
@@ -108,9 +110,10 @@ package enum PersonText {
     }
 }
 
-/// Identifiers: local parts, domains, and whatever programs compare. Two of them that look the same must be the same.
+/// Identifiers: local parts, domains, and other text that programs compare. Two identifiers that
+/// look the same must be the same.
 package enum IdentifierText {
-    /// Whether every scalar is seen, and every mark has a letter or digit to stand on.
+    /// Whether every scalar is visible, and every mark follows a letter or digit.
     package static func isPlain(_ text: String) -> Bool {
         var previous: Unicode.Scalar?
         return text.unicodeScalars.allSatisfy { scalar in
@@ -134,10 +137,10 @@ extension Unicode.Scalar {
         }
     }
 
-    /// A letter that can be in a text whatever follows it. Fillers are letters that are not seen.
+    /// A letter that can be in a text before any scalar. Fillers are letters that are invisible.
     fileprivate var isPlainLetter: Bool { isLetter && !isPrepended && !properties.isDefaultIgnorableCodePoint }
 
-    /// What extends the scalar before it (`Grapheme_Extend`), and what is drawn with it.
+    /// A scalar that extends the one before it (`Grapheme_Extend`), or is drawn with it.
     fileprivate var isMark: Bool {
         switch properties.generalCategory {
         case .nonspacingMark, .spacingMark, .enclosingMark: true
@@ -152,12 +155,13 @@ extension Unicode.Scalar {
         if isLetter || isMark || isPictograph { return true }
         switch properties.generalCategory {
         case .decimalNumber, .letterNumber, .otherNumber, .otherSymbol: return true
-        // Of a keycap.
+        // Parts of keycaps, and joiners.
         default: return self == "#" || self == "*" || self == "\u{200C}" || self == "\u{200D}"
         }
     }
 
-    /// Letters that join what follows them to themselves (`Grapheme_Cluster_Break=Prepend`, without the signs that are not seen).
+    /// Letters that join the following ones to themselves (`Grapheme_Cluster_Break=Prepend`,
+    /// without the invisible signs).
     fileprivate var isPrepended: Bool {
         switch value {
         case 0x0D4E, 0x111C2...0x111C3, 0x113D1, 0x1193F, 0x11941, 0x11A3A, 0x11A84...0x11A89, 0x11D46, 0x11F02: true

@@ -11,7 +11,8 @@ package struct PlainTextFault: Error, CustomStringConvertible {
     /// For people, after the name of the file.
     package var description: String { place.map { "line \($0.line), column \($0.column): \(reason)" } ?? reason }
 
-    /// For people, after the name of the file and the number of a line, where the text was that line alone.
+    /// For people, after the name of the file and the number of a line, if the text was only that
+    /// line.
     package var wordsInLine: String { place.map { "column \($0.column): \(reason)" } ?? reason }
 }
 
@@ -20,7 +21,8 @@ package enum PlainText {
     /// The octets of U+FEFF at the beginning of UTF-8.
     package static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
-    /// The text without a byte order mark at its beginning. Throws where the octets are not UTF-8, or hold NUL.
+    /// The text without a byte order mark at its beginning. Throws if the octets are not UTF-8, or
+    /// contain NUL.
     package static func read(_ octets: some Sequence<UInt8>) throws(PlainTextFault) -> String {
         var octets = Array(octets)[...]
         if octets.starts(with: byteOrderMark) { octets = octets.dropFirst(byteOrderMark.count) }
@@ -28,22 +30,23 @@ package enum PlainText {
         return String(decoding: octets, as: UTF8.self)
     }
 
-    /// What keeps the octets from being text; nil for nothing.
+    /// The reason why the octets are not text; nil if they are.
     private static func fault(_ octets: ArraySlice<UInt8>) -> PlainTextFault? {
         if let fault = fileFault(octets) { return fault }
         if String(validating: octets, as: UTF8.self) == nil {
             return PlainTextFault("the text is not UTF-8: save it as UTF-8", at: place(of: validPrefix(octets), in: octets))
         }
         guard let zero = octets.firstIndex(of: 0) else { return nil }
-        return PlainTextFault("an octet 0, which no text has", at: place(of: zero, in: octets))
+        return PlainTextFault("an octet 0 (NUL), which text cannot contain", at: place(of: zero, in: octets))
     }
 
-    /// What the first octets of a file show to be no UTF-8, whatever follows; nil for nothing.
+    /// The reason why the first octets of a file cannot begin UTF-8; nil if they can.
     package static func fileFault(_ head: ArraySlice<UInt8>) -> PlainTextFault? {
         if head.starts(with: [0x1F, 0x8B]) || head.starts(with: [0x50, 0x4B, 0x03, 0x04]) {
-            return PlainTextFault("it is compressed, or a spreadsheet: give the text in it, of a spreadsheet as CSV")
+            return PlainTextFault("it is compressed, or a spreadsheet: give its text, or export the spreadsheet as CSV")
         }
-        // UTF-16 and UTF-32, with their marks or without: ASCII has zeros beside it there.
+        // UTF-16 and UTF-32, with or without their marks: there, ASCII characters have zeros beside
+        // them.
         let isWide = head.starts(with: [0xFF, 0xFE]) || head.starts(with: [0xFE, 0xFF]) || head.prefix(4).contains(0)
         return isWide ? PlainTextFault("the text is UTF-16 or UTF-32: save it as UTF-8") : nil
     }

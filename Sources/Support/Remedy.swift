@@ -1,8 +1,8 @@
-// What to do about a fault: words, and the commands among them.
+// The remedy for a fault: words, and commands among them.
 
-/// A command that puts a fault right, or shows more of it. An argument list, which runs as it stands.
+/// A command that fixes a fault, or shows more of it. An argument list, which runs unchanged.
 package struct RemedyCommand: Sendable, Hashable {
-    /// All that `status`, `doctor`, `setup` and `source check` propose.
+    /// All commands that `status`, `doctor`, `setup` and `source check` propose.
     package enum Kind: CaseIterable, Sendable, Hashable {
         // The installation.
         case listKeys, diagnose, migrate, closeFile, ownFile, listListeners
@@ -15,9 +15,9 @@ package struct RemedyCommand: Sendable, Hashable {
             listInboxes, confirmInbox, addSource
 
         package struct Facts: Sendable {
-            /// The argument list. A word in capitals stands for a value.
+            /// The argument list. A word in capitals is a placeholder.
             package let form: [String]
-            /// When it is proposed.
+            /// The state in which it is proposed.
             package let state: String
 
             fileprivate init(_ form: String, _ state: String) {
@@ -46,12 +46,12 @@ package struct RemedyCommand: Sendable, Hashable {
             case .retireKey:
                 Facts("postern keys dkim retire SELECTOR --domain DOMAIN", "a key signed for the last time two weeks ago")
             case .listPolicies: Facts("postern policy list", "no policy is in force, or one was refused")
-            case .createList: Facts("postern list create LIST --kind KIND", "a policy reads a list that is not there")
+            case .createList: Facts("postern list create LIST --kind KIND", "a policy reads a list that does not exist")
             case .listDecisions: Facts("postern decision list --rule RULE", "a rule ends in errors")
             case .removeStream:
                 Facts(
                     "postern stream remove STREAM --yes",
-                    "a stream's receiver is in a private network, which no longer is allowed")
+                    "a stream's receiver is in a private network, which is no longer allowed")
             case .testEndpoint: Facts("postern endpoint test TEAM", "events of a team are parked")
             case .retryEvents:
                 Facts("postern event retry --team TEAM", "events of a team are parked, and its endpoint works again")
@@ -68,7 +68,8 @@ package struct RemedyCommand: Sendable, Hashable {
     package let kind: Kind
     package let arguments: [String]
 
-    /// - Parameter values: what the words in capitals stand for, in their order; where none are given, the words stay.
+    /// - Parameter values: the values of the placeholders, in their order; without values, the
+    ///   placeholders stay.
     package init(_ kind: Kind, _ values: [String] = []) {
         var values = values[...]
         self.kind = kind
@@ -79,7 +80,7 @@ package struct RemedyCommand: Sendable, Hashable {
 
     private init(_ kind: Kind, arguments: [String]) { (self.kind, self.arguments) = (kind, arguments) }
 
-    /// Of the Postfix whose main.cf is in a directory.
+    /// The command for the Postfix with its main.cf in this directory.
     func inPostfix(_ directory: String) -> RemedyCommand {
         guard directory != Self.postfixDirectory else { return self }
         return switch kind {
@@ -95,13 +96,13 @@ package struct RemedyCommand: Sendable, Hashable {
         arguments.first == "postern" ? RemedyCommand(kind, arguments: arguments + options) : self
     }
 
-    /// Where Postfix and Postern look for main.cf by themselves.
+    /// The default directory in which Postfix and Postern look for main.cf.
     package static let postfixDirectory = "/etc/postfix"
 
-    /// As it is typed in a shell.
+    /// As typed in a shell.
     package var text: String { arguments.map(Self.quoted).joined(separator: " ") }
 
-    /// A word as it is typed in a shell: in quotes where that is needed.
+    /// A word as typed in a shell: in quotes if needed.
     package static func quoted(_ word: String) -> String {
         let isPlain = word.utf8.allSatisfy { octet in
             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:=@,+%".utf8.contains(octet)
@@ -110,7 +111,7 @@ package struct RemedyCommand: Sendable, Hashable {
     }
 }
 
-/// What to do about a fault. Written as a literal: `"run \(.migrate), or restart the service"`.
+/// The remedy for a fault. Written as a literal: `"run \(.migrate), or restart the service"`.
 package struct Remedy: Sendable, Hashable {
     fileprivate enum Part: Sendable, Hashable {
         case words(String)
@@ -119,7 +120,7 @@ package struct Remedy: Sendable, Hashable {
 
     private var parts: [Part] = []
 
-    /// As it is shown.
+    /// The text for people.
     package var text: String {
         parts.map { part in
             switch part {
@@ -138,7 +139,7 @@ package struct Remedy: Sendable, Hashable {
     /// The commands in it, in their order; none if it is advice.
     package var commands: [RemedyCommand] { parts.compactMap { if case .command(let command) = $0 { command } else { nil } } }
 
-    /// The same, where postern's commands get these options too.
+    /// The same, with these options for postern's commands.
     package func with(_ options: [String]) -> Remedy {
         guard !options.isEmpty else { return self }
         var remedy = self
@@ -155,15 +156,15 @@ package struct Remedy: Sendable, Hashable {
     }
 }
 
-/// What is wrong, and what to do about it.
+/// A fault, and its remedy.
 package struct Trouble: Sendable, Hashable {
-    /// Holds no inbox.
+    /// Contains no inbox.
     package let sentence: String
     package let remedy: Remedy
 
     package init(_ sentence: String, _ remedy: Remedy) { (self.sentence, self.remedy) = (sentence, remedy) }
 
-    /// The same, where postern's commands get these options too.
+    /// The same, with these options for postern's commands.
     package func with(_ options: [String]) -> Trouble { Trouble(sentence, remedy.with(options)) }
 
     /// On one line.
@@ -195,12 +196,12 @@ extension Remedy: ExpressibleByStringInterpolation {
         package mutating func appendInterpolation(_ value: some CustomStringConvertible) { appendLiteral(value.description) }
         package mutating func appendInterpolation(_ remedy: Remedy) { parts += remedy.parts }
 
-        /// - Parameter values: what the words in capitals of its form stand for, in their order.
+        /// - Parameter values: the values of the placeholders, in their order.
         package mutating func appendInterpolation(_ kind: RemedyCommand.Kind, _ values: String...) {
             parts.append(.command(RemedyCommand(kind, values)))
         }
 
-        /// - Parameter directory: that of main.cf.
+        /// - Parameter directory: the directory of main.cf.
         package mutating func appendInterpolation(_ kind: RemedyCommand.Kind, postfix directory: String) {
             parts.append(.command(RemedyCommand(kind).inPostfix(directory)))
         }

@@ -1,8 +1,9 @@
 // Comparing texts octet by octet, and making them safe to show.
 
 extension Unicode.Scalar {
-    /// Whether a program that folds case or compatibility forms makes ASCII of it: the Kelvin sign, the long s, the dotless i,
-    /// the dotted I, full-width letters, ligatures and the like. Not `ß`, which is a letter of its own.
+    /// Whether a program that folds case or compatibility forms changes it to ASCII: the Kelvin
+    /// sign, the long s, the dotless i, the dotted I, full-width letters, ligatures and the like.
+    /// Not `ß`, which is a letter of its own.
     package var foldsToASCII: Bool {
         guard !isASCII, self != "\u{DF}", self != "\u{1E9E}" else { return false }
         let lower = properties.lowercaseMapping.unicodeScalars
@@ -21,8 +22,9 @@ extension String {
         return String(String.UnicodeScalarView(scalars))
     }
 
-    /// In lower case, as identities are compared: letters beyond ASCII that would become ASCII ones stay, such as the Kelvin
-    /// sign, which is another letter than `k` to every other program.
+    /// In lower case, for comparing identities. Letters beyond ASCII that would become ASCII
+    /// letters stay: the Kelvin sign, for example, is another letter than `k` to every other
+    /// program.
     package var foldedIdentity: String {
         if utf8.allSatisfy({ $0 < 0x80 }) { return asciiLowercased }
         var folded = String.UnicodeScalarView()

@@ -1,6 +1,6 @@
-// A time as responses and commands show it.
+// A time in the form of responses and commands.
 
-/// A time as it is shown: `2026-11-21T07:02:28Z`.
+/// A time, shown as `2026-11-21T07:02:28Z`.
 package struct Timestamp: Encodable, Sendable, Hashable {
     /// Since 1970.
     package let seconds: Int64

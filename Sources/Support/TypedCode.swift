@@ -1,11 +1,12 @@
 // Codes of six digits and numbers, as people type them.
 
 package enum TypedCode {
-    /// Octets beyond which nothing is a code.
+    /// Octets beyond which a text is not a code.
     private static let limit = 256
 
-    /// The six digits in ASCII. Decimal digits of every script count, as a keyboard has them; spaces, hyphens, dashes and marks
-    /// that show nothing are left out. Nil for what cannot be a code.
+    /// The six digits in ASCII. Decimal digits of every script count, because keyboards have them.
+    /// Spaces, hyphens, dashes and invisible marks are left out. Nil for text that cannot be a
+    /// code.
     package static func digits(_ text: String) -> String? {
         guard text.utf8.count <= limit else { return nil }
         var digits = ""
@@ -15,7 +16,8 @@ package enum TypedCode {
             case .decimalNumber: digits += String(Int(properties.numericValue ?? 0))
             case .spaceSeparator, .dashPunctuation, .format, .control: break
             default:
-                // The full-width hyphen-minus and its like are punctuation already; U+2212 is a mathematical sign.
+                // The full-width hyphen-minus and similar characters are punctuation already;
+                // U+2212 is a mathematical sign.
                 guard scalar == "\u{2212}" || properties.isDefaultIgnorableCodePoint else { return nil }
             }
         }

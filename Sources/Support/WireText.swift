@@ -1,8 +1,9 @@
-// Text from outside, before it is decided what it means.
+// Text from outside, before its meaning is known.
 
-/// Text that others wrote, in UTF-8. Compared, ordered and hashed by octets: `String` does all three by canonical equivalence,
-/// which takes other text for the same, and time that grows with the square of a run of combining marks. It has no characters
-/// to count or to cut. Prints nothing: it may be an address.
+/// Text from others, in UTF-8. Compared, ordered and hashed by octets: `String` does all three by
+/// canonical equivalence. That makes different texts equal, and takes time that grows with the
+/// square of a run of combining marks. It has no characters to count or to cut. Prints nothing: it
+/// may be an address.
 package struct WireText: Sendable, Hashable, Comparable, ExpressibleByStringLiteral {
     /// Valid UTF-8.
     package let octets: [UInt8]
@@ -10,7 +11,7 @@ package struct WireText: Sendable, Hashable, Comparable, ExpressibleByStringLite
     package init(_ text: String) { octets = Array(text.utf8) }
     package init(stringLiteral text: String) { self.init(text) }
 
-    /// Nil for what is not UTF-8.
+    /// Nil for octets that are not UTF-8.
     package init?(validating octets: [UInt8]) {
         guard String(validating: octets, as: UTF8.self) != nil else { return nil }
         self.octets = octets
@@ -20,7 +21,8 @@ package struct WireText: Sendable, Hashable, Comparable, ExpressibleByStringLite
 
     package var isEmpty: Bool { octets.isEmpty }
 
-    /// The whole text, for what stores it, hashes it, shows it through an escape, or reads it with a grammar of its own.
+    /// The whole text, for code that stores it, hashes it, shows it through an escape, or reads it
+    /// with its own grammar.
     package var text: String { String(decoding: octets, as: UTF8.self) }
 
     /// The text without spaces and tabs at its ends, as people type it.
@@ -30,20 +32,21 @@ package struct WireText: Sendable, Hashable, Comparable, ExpressibleByStringLite
         return String(decoding: octets[first...last], as: UTF8.self)
     }
 
-    /// What spaces divide; never empty text.
+    /// The words between spaces; never empty text.
     package var words: [WireText] {
         octets.split(separator: 0x20).compactMap { WireText(validating: Array($0)) }
     }
 
-    /// What people are told of it: control characters replaced, cut after `limit` scalars.
+    /// The text for people: control characters replaced, cut after `limit` scalars.
     package func excerpt(limit: Int) -> String { text.withoutControls(limit: limit) }
 
-    /// The text if it is printable ASCII of 1 to `limit` octets, as all names and codes of protocols are.
+    /// The text if it is printable ASCII of 1 to `limit` octets, as all names and codes of
+    /// protocols are.
     package func ascii(limit: Int) -> String? {
         (1...limit).contains(octets.count) && octets.allSatisfy { (0x21...0x7E).contains($0) } ? text : nil
     }
 
-    /// The whole number that its digits write.
+    /// The whole number that the text writes in digits.
     package var integer: Int64? { ascii(limit: 20).flatMap { Int64($0) } }
 }
 

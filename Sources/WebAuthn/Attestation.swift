@@ -4,13 +4,13 @@ import MailCrypto
 
 /// The value of an attestation.
 package enum AttestationTrust: Sendable, Hashable {
-    /// It states nothing: the format is `none`, or one that is not verified here.
+    /// It proves nothing: the format is `none`, or one that is not verified here.
     case none
     /// Signed with the credential's own key.
     case ownKey
-    /// Signed with a key of its maker, whose certificate was not compared with a root.
+    /// Signed with a key of its maker. The maker's certificate was not compared with a root.
     case certified
-    /// The same, and the certificate leads to a configured root.
+    /// Signed with a key of its maker, and the certificate leads to a configured root.
     case rooted
 }
 
@@ -37,11 +37,11 @@ struct AttestationQuestion {
     /// `x5c`: the signing certificate, then those that lead to a root.
     func certificates() throws(WebAuthnError) -> [Certificate] {
         guard let list = statement["x5c"]?.array, (1...8).contains(list.count) else {
-            throw refused("x5c has to hold one to eight certificates")
+            throw refused("x5c must have one to eight certificates")
         }
         var certificates: [Certificate] = []
         for item in list {
-            guard let der = item.bytes else { throw refused("x5c holds what is no certificate") }
+            guard let der = item.bytes else { throw refused("x5c has an item that is not a certificate") }
             do throws(CryptoError) { certificates.append(try Certificate(der: der)) } catch {
                 throw refused("x5c: \(error.message)")
             }
@@ -68,15 +68,16 @@ enum AttestationFormat: String {
     case fidoU2F = "fido-u2f"
     case androidKey = "android-key"
 
-    /// Registered formats (RFC 8809) that count as no statement: they are not sent unless an attestation is requested, and an
-    /// unverified statement changes nothing about the credential.
+    /// Registered formats (RFC 8809) that count as no statement. Authenticators send them only if
+    /// an attestation is requested, and an unverified statement changes nothing about the
+    /// credential.
     static let unverified: Set<String> = ["tpm", "android-safetynet", "compound"]
 
     /// Verifies a statement. Returns the certificates for finding a root, the signing one first.
     func verify(_ question: AttestationQuestion) throws(WebAuthnError) -> [Certificate] {
         switch self {
         case .none:
-            guard question.statement.pairs?.isEmpty == true else { throw question.refused("the format none says something") }
+            guard question.statement.pairs?.isEmpty == true else { throw question.refused("the format none has a statement") }
             return []
         case .packed: return try PackedAttestation.verify(question)
         case .apple: return try AppleAttestation.verify(question)

@@ -31,7 +31,7 @@ enum PackedAttestation {
             certificate.subject(.organization).contains(where: { !$0.isEmpty }),
             certificate.subject(.commonName).contains(where: { !$0.isEmpty })
         else { throw question.refused("the certificate's subject is not that of an authenticator") }
-        guard certificate.isAuthority == false else { throw question.refused("the certificate may issue others") }
+        guard certificate.isAuthority == false else { throw question.refused("the certificate may issue other certificates") }
         guard let (octets, isCritical) = certificate.extensionValue(model) else { return }
         var reader = DERReader(octets[...])
         guard !isCritical, let aaguid = reader.read(.octetString), reader.isAtEnd,
@@ -66,7 +66,7 @@ enum U2FAttestation {
     static func verify(_ question: AttestationQuestion) throws(WebAuthnError) -> [Certificate] {
         let certificates = try question.certificates()
         guard certificates.count == 1, certificates[0].publicKey.kind == .p256 else {
-            throw question.refused("it has to have one certificate, for a key on P-256")
+            throw question.refused("it must have one certificate, for a key on P-256")
         }
         guard question.credential.publicKey.algorithm == .es256,
             let info = try? question.credential.publicKey.key.publicKeyInfo()
@@ -85,7 +85,7 @@ enum U2FAttestation {
 enum AndroidKeyAttestation {
     /// The extension that describes the key.
     private static let description = "1.3.6.1.4.1.11129.2.1.17"
-    /// Tags of an authorization list: the purpose of the key, who may use it, and where it was made.
+    /// Tags of an authorization list: the purpose of the key, its permitted users, and its origin.
     private static let (purpose, allApplications, origin): (UInt32, UInt32, UInt32) = (1, 600, 702)
 
     static func verify(_ question: AttestationQuestion) throws(WebAuthnError) -> [Certificate] {

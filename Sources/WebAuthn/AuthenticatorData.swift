@@ -57,7 +57,7 @@ package struct AuthenticatorData: Sendable {
         signCount = octets[33..<37].reduce(0) { $0 << 8 | UInt32($1) }
         var rest = octets[Self.headLength...]
         if flags.contains(.attestedCredential) {
-            guard rest.count >= Self.aaguidLength + 2 else { throw refused("the credential is cut") }
+            guard rest.count >= Self.aaguidLength + 2 else { throw refused("the credential is incomplete") }
             let aaguid = Array(rest.prefix(Self.aaguidLength))
             rest = rest.dropFirst(Self.aaguidLength)
             let length = rest.prefix(2).reduce(0) { $0 << 8 | Int($1) }
@@ -65,7 +65,7 @@ package struct AuthenticatorData: Sendable {
             guard (1...Self.longestCredentialID).contains(length) else {
                 throw refused("the credential id has \(length) octets, not 1 to \(Self.longestCredentialID)")
             }
-            guard rest.count > length else { throw refused("the credential is cut") }
+            guard rest.count > length else { throw refused("the credential is incomplete") }
             let id = Array(rest.prefix(length))
             rest = rest.dropFirst(length)
             let (value, behind) = try Self.item(rest, "the public key")

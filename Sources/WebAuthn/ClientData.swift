@@ -34,8 +34,8 @@ enum ClientData {
     /// The most octets of client data: an origin and a challenge, with room for additions by browsers.
     private static let longest = 16_384
 
-    /// Compares the octets, as received, with what is expected. Unknown members are ignored: browsers add some to discourage
-    /// text comparison.
+    /// Compares the octets, as received, with the expected values. Unknown members are ignored:
+    /// browsers add some to discourage text comparison.
     static func check(
         _ octets: [UInt8], _ ceremony: Ceremony, challenge: [UInt8], _ expected: ExpectedClient
     ) throws(WebAuthnError) {
@@ -50,10 +50,10 @@ enum ClientData {
         }
         guard let sent = object["challenge"]?.string else { throw WebAuthnError(.challenge, "there is none") }
         guard !challenge.isEmpty, sent == Base64URL.encode(challenge) else {
-            throw WebAuthnError(.challenge, "it is another one than was given")
+            throw WebAuthnError(.challenge, "it is not the one that was issued")
         }
         guard let origin = object["origin"]?.string, expected.origins.contains(where: { $0.hasSameOctets(as: origin) }) else {
-            throw WebAuthnError(.origin, "it is none of those expected")
+            throw WebAuthnError(.origin, "it is not an expected one")
         }
         try checkFrame(object, expected.framing)
     }

@@ -137,7 +137,7 @@ package struct PasskeyQuestion: Sendable {
         var roots: [Certificate] = []
         for text in try texts(object, "attestation_roots") {
             guard let der = Hex.decode(text.utf8), let root = try? Certificate(der: der) else {
-                throw Unreadable(reason: "attestation_roots holds what is no certificate in DER, in hexadecimal")
+                throw Unreadable(reason: "attestation_roots has an item that is not a DER certificate in hexadecimal")
             }
             roots.append(root)
         }
@@ -146,7 +146,7 @@ package struct PasskeyQuestion: Sendable {
 }
 
 extension AttestationTrust {
-    /// The word used in responses.
+    /// The word for responses.
     fileprivate var word: String {
         switch self {
         case .none: "none"

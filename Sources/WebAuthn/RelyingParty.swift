@@ -28,7 +28,8 @@ package struct RelyingParty: Sendable {
     /// Verifies a registration: `navigator.credentials.create`.
     /// - Parameters:
     ///   - challenge: the challenge that was issued, for one use.
-    ///   - roots: certificates to which an attestation must lead; empty to accept any.
+    ///   - roots: certificates to which an attestation must lead; if empty, any attestation is
+    ///     accepted.
     ///   - validity: the time at which the certificates are checked.
     package func register(
         clientData: [UInt8], attestationObject: [UInt8], challenge: [UInt8], roots: [Certificate] = [],
@@ -39,7 +40,7 @@ package struct RelyingParty: Sendable {
         let data = try AuthenticatorData(object.authenticatorOctets)
         try check(data)
         guard let credential = data.credential else {
-            throw WebAuthnError(.authenticatorData, "there is no new credential in it")
+            throw WebAuthnError(.authenticatorData, "it contains no new credential")
         }
         let trust = try trust(
             object,
@@ -63,7 +64,7 @@ package struct RelyingParty: Sendable {
         guard let signer = certificates.first else { return format == .none ? .none : .ownKey }
         guard !roots.isEmpty else { return .certified }
         guard signer.leads(to: roots, by: Array(certificates.dropFirst()), validity) else {
-            throw WebAuthnError(.trust, "the certificate leads to no root that is accepted")
+            throw WebAuthnError(.trust, "the certificate leads to no accepted root")
         }
         return .rooted
     }
@@ -72,7 +73,7 @@ package struct RelyingParty: Sendable {
     package struct KnownCredential: Sendable {
         package let publicKey: COSEKey
         package let signCount: UInt32
-        /// Whether it was made to be on several devices, each of which may count by itself or not at all.
+        /// Whether it may be on several devices. Each device may count by itself or not at all.
         package let isBackupEligible: Bool
 
         package init(publicKey: COSEKey, signCount: UInt32, isBackupEligible: Bool = false) {
@@ -94,8 +95,8 @@ package struct RelyingParty: Sendable {
         guard known.publicKey.verify(signature: signature, message: octets + SHA256.hash(clientData)) else {
             throw WebAuthnError(.signature, "it was not made with the credential's key")
         }
-        // Authenticators without a counter always report 0. Of a synced passkey a count shows nothing (Level 3 section 7.2,
-        // step 22): the next device may begin at 0.
+        // Authenticators without a counter always report 0. The count of a synced passkey shows
+        // nothing (Level 3 section 7.2, step 22): the next device may begin at 0.
         let isCounted = !known.isBackupEligible && (data.signCount > 0 || known.signCount > 0)
         guard !isCounted || data.signCount > known.signCount else {
             throw WebAuthnError(.signCount, "it did not rise: the authenticator may have been copied")
@@ -109,10 +110,10 @@ package struct RelyingParty: Sendable {
         }
         guard data.flags.contains(.userPresent) else { throw WebAuthnError(.userPresence, "no one touched the authenticator") }
         guard !requiresUserVerification || data.flags.contains(.userVerified) else {
-            throw WebAuthnError(.userVerification, "the authenticator does not know who it was")
+            throw WebAuthnError(.userVerification, "the authenticator did not verify the user")
         }
         guard !data.flags.contains(.backedUp) || data.flags.contains(.backupEligible) else {
-            throw WebAuthnError(.backup, "it is backed up and cannot be")
+            throw WebAuthnError(.backup, "it is backed up, although it is not eligible for backup")
         }
     }
 }

@@ -1,9 +1,9 @@
 // Why a ceremony failed.
 
-/// A failed ceremony: the step of WebAuthn Level 3 section 7.1 or 7.2 that failed, and why. Repeats nothing that came from the
-/// browser.
+/// A failed ceremony: the step of WebAuthn Level 3 section 7.1 or 7.2 that failed, and the reason.
+/// Repeats nothing that came from the browser.
 package struct WebAuthnError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The step that was checked.
+    /// The step that failed.
     package enum Step: String, Sendable {
         case clientData = "client data"
         case type

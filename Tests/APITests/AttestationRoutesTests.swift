@@ -1,4 +1,5 @@
-// /v1/attestations over HTTP: challenges, attestations, assertions, and what policies see of a device.
+// /v1/attestations over HTTP: challenges, attestations, assertions, and the device signals of
+// policies.
 
 import API
 import Accounts
@@ -13,7 +14,8 @@ import Testing
 @Suite(.blocking) struct AttestationRoutesTests {
     private static let appID = "0352187391.com.juice.app"
 
-    /// Juice's app with an app id, a device of an authority that it accepts, and what a backend sends.
+    /// Juice's app with an app id, a device of an accepted authority, and the requests of a
+    /// backend.
     private struct Setting {
         let fixture: APIFixture
         let key: String
@@ -29,7 +31,7 @@ import Testing
             try #require(try await post("/v1/attestations/challenge", ["client_id": "com.juice.app"]).json["challenge"].string)
         }
 
-        /// - Parameter signed: what the device attests; the challenge where nil.
+        /// - Parameter signed: the data that the device attests; the challenge if nil.
         func attest(_ challenge: String, signed: String? = nil, key: String? = nil) async throws -> Response {
             try await post(
                 "/v1/attestations",
@@ -165,7 +167,7 @@ import Testing
         #expect(try await setting.assert(setting.challenge(), counter: 1).status == 200)
     }
 
-    /// Whoever had the key of a root that was tried out went on having devices that Apple vouched for.
+    /// A thief with the key of a trial root must not keep devices that Apple attested.
     @Test func attestation_rootReplaced_forgetsDevice() async throws {
         let setting = try setting()
         #expect(try await setting.attest(setting.challenge()).status == 200)

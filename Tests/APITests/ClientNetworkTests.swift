@@ -1,4 +1,4 @@
-// Who counts as one client, and which proxies are believed.
+// The networks that count as one client, and the trusted proxies.
 
 import Foundation
 import MailAuth
@@ -27,7 +27,7 @@ import Testing
         #expect(taken(stride(from: 0, to: 65_536, by: 64).map { "2001:db8:1:\(String($0, radix: 16))::1" }) == 40, "a /48")
         #expect(taken((0..<256).map { "2001:db8:2:\(String($0, radix: 16))::1" }) == 20, "a /56")
         #expect(taken((0..<256).map { "2001:db8:3:1::\(String($0, radix: 16))" }) == 10, "a /64")
-        // Who is refused takes nothing from the neighbours.
+        // A refused client takes nothing from its neighbours.
         #expect(taken((0..<256).map { "2001:db8:3:\(String($0, radix: 16))::1" }) == 10)
         #expect(limiter.take(networks("2001:db8:1:ffff::9"), now: 0) == 8)
         #expect(limiter.take(networks("2001:db8:3:1::9"), now: 0) == 30)

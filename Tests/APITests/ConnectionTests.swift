@@ -12,9 +12,9 @@ import Testing
 /// A listener with short timeout, on a free port.
 final class Listener: Sendable {
     let port: UInt16
-    /// Of each request, once its answer was made: its route and status.
+    /// The route and the status of each request, after its answer was made.
     let answered: AsyncStream<(route: String, status: Int)>
-    /// Its store is closed with the fixture.
+    /// The fixture closes its store.
     private let fixture: APIFixture
     private let task: Task<Void, any Error>
 
@@ -55,7 +55,7 @@ struct EchoRoutes: RouteModule {
 @Suite(.blocking) struct ConnectionTests {
     private static func fixture() throws -> APIFixture { try APIFixture { _ in [] } }
 
-    /// Blocking calls stay off the threads that the listener runs on.
+    /// Blocking calls stay off the threads of the listener.
     private func exchange(_ port: UInt16, _ text: String) async throws -> String {
         let pool = BlockingPool(.requests, threads: 1)
         defer { Task.detached { await pool.stop() } }
@@ -111,7 +111,8 @@ struct EchoRoutes: RouteModule {
         #expect(answer.contains("urn:postern:problem:\(problem)"))
     }
 
-    /// A head that begins with the end of another request was waited for as long as an idle connection.
+    /// A head that begins together with the end of another request must not wait as long as an idle
+    /// connection.
     @Test(arguments: ["GET /heal", "GET /healthz HTTP/1.1\r\nHost: a\r\n", "\r\nG"])
     func pipelinedHead_neverEnds_is408(_ rest: String) async throws {
         let listener = try await Listener(Self.fixture()) { ($0.head, $0.idle) = (.milliseconds(200), .seconds(600)) }
@@ -122,7 +123,7 @@ struct EchoRoutes: RouteModule {
 
     @Test func connection_idle_isClosedWithoutAnswer() async throws {
         let listener = try await Listener(Self.fixture()) { $0.idle = .milliseconds(200) }
-        // On a busy machine the request may come after the connection's time is over.
+        // On a busy machine the request may come after the connection's time has ended.
         var kept = ""
         for _ in 0..<100 where kept.isEmpty {
             kept = try await exchange(listener.port, "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -130,7 +131,7 @@ struct EchoRoutes: RouteModule {
         #expect(kept.hasPrefix("HTTP/1.1 200") && kept.hasSuffix("{\"status\":\"ok\"}"))
     }
 
-    /// Ends although nothing else does: with the idle time alone this would not come back.
+    /// The first time limit alone ends it: with only the idle time, this test would not return.
     @Test func connection_withoutFirstOctet_isClosedWithoutAnswer() async throws {
         let listener = try await Listener(Self.fixture()) {
             $0.first = .milliseconds(200); $0.idle = .hours(1); $0.head = .hours(1)
@@ -147,7 +148,7 @@ struct EchoRoutes: RouteModule {
             $0.first = .hours(1)
             $0.idle = .hours(1)
         }
-        // Nothing, and the first octets of a client's greeting.
+        // Nothing, and the first octets of a TLS greeting.
         for text in ["", "\u{16}\u{3}\u{1}"] { #expect(try await exchange(listener.port, text).isEmpty) }
     }
 
@@ -191,7 +192,7 @@ struct EchoRoutes: RouteModule {
         for good in ["ECDHE-\(kind)-AES128-GCM-SHA256", "ECDHE-\(kind)-CHACHA20-POLY1305"] {
             let answer = try await ask("-tls1_2", "-cipher", good)
             #expect(answer.contains("HTTP/1.1 200"), "\(good)")
-            // Anyone who was here by https comes back by it.
+            // A browser that used https must return by https.
             #expect(answer.lowercased().contains("strict-transport-security: max-age=31536000"))
         }
         #expect(try await ask("-tls1_3").contains("HTTP/1.1 200"))
@@ -213,7 +214,7 @@ struct EchoRoutes: RouteModule {
         #expect(answer.hasPrefix("HTTP/1.1 \(status)"), "\(answer)")
         #expect(answer.contains("urn:postern:problem:malformed") == (status == "400"))
         #expect(answer.components(separatedBy: "HTTP/1.1 \(status)").count == 2, "one answer, not \(answer)")
-        // Those before HTTP/1.1 know no Host.
+        // Versions before HTTP/1.1 have no Host.
         #expect(try await exchange(listener.port, "GET /healthz HTTP/1.0\r\n\r\n").contains(" 200 "))
     }
 
@@ -263,7 +264,8 @@ struct EchoRoutes: RouteModule {
         #expect(large.hasPrefix("HTTP/1.1 413"), "\(large)")
         let unknown = try await exchange(listener.port, "GET /healthz HTTP/1.1\r\nHost: a\r\nExpect: a-miracle\r\n\r\n")
         #expect(unknown.hasPrefix("HTTP/1.1 417"), "\(unknown)")
-        // HTTP/1.0 knows no such thing (RFC 9110 section 10.1.1), and who has sent the body already needs no word.
+        // HTTP/1.0 has no such expectation (RFC 9110 section 10.1.1). A client that has sent the
+        // body needs no answer to it.
         let old = try await exchange(listener.port, "POST /echo HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc")
         #expect(!old.contains("100 Continue") && old.hasSuffix("{\"octets\":3}"), "\(old)")
     }

@@ -64,7 +64,7 @@ import Testing
         #expect(answer.status == 429)
         #expect(answer.headers[.retryAfter] == "1")
         #expect(answer.problem == "too-many-requests")
-        // With its key too: what may be otherwise the next time is not kept.
+        // With its key too: an answer that may change the next time is not stored.
         let key = ["Idempotency-Key": "k1"]
         #expect(try await setting.decide(setting.signUp("jane", nonce: "n1"), headers: key).status == 429)
         #expect(try await setting.decide(setting.signUp("jane", nonce: "n1"), headers: key).status == 429)
@@ -135,10 +135,10 @@ import Testing
         #expect(try await setting.decide(body).body != first.body, "without it a question is a new one")
         let other = try await setting.decide(body + " ", headers: headers)
         #expect(other.status == 422)
-        // The other team's key of the same name is another one.
+        // The other team's key with the same name is a different key.
         #expect(try await setting.decide(body, headers: headers, key: setting.fixture.key("soda")).status == 422)
         #expect(try await setting.decide(body, headers: ["Idempotency-Key": "with space"]).status == 400)
-        // A refusal is not kept: the key is free.
+        // A refusal is not stored: the key is free.
         let wrong = #"{"event":"sign_in","client_id":"com.unknown","sub":"a"}"#
         #expect(try await setting.decide(wrong, headers: ["Idempotency-Key": "k-2"]).status == 422)
         #expect(try await setting.decide(body, headers: ["Idempotency-Key": "k-2"]).status == 200)

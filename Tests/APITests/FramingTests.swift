@@ -1,4 +1,5 @@
-// Generated framings of requests: whatever two readers of HTTP could divide differently is refused or read in one way only.
+// Generated framings of requests: framings that two readers of HTTP could divide differently are
+// refused, or read in only one way.
 
 import Database
 import Foundation
@@ -7,19 +8,19 @@ import Testing
 import TestSupport
 
 @Suite(.blocking) struct FramingTests {
-    /// `POSTERN_GENERATED=SEED:COUNT` makes others and more of them.
+    /// `POSTERN_GENERATED=SEED:COUNT` makes others, and more of them.
     private static let (seed, count) = Generated.settings(count: 150)
 
-    /// What is sent as one request, and how it may be answered.
+    /// The text of one request, and its allowed answers.
     private struct Piece {
         let text: String
-        /// Octets that the route is to see; nil where the request must be refused.
+        /// Octets that the route must see; nil if the request must be refused.
         let octets: Int?
-        /// Whether a refusal is as good.
+        /// Whether a refusal is also correct.
         var mayBeRefused = false
     }
 
-    /// A request that no reader is to find: it is in bodies.
+    /// A request within bodies, which no reader may find.
     private static let hidden = "POST /hidden HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n"
 
     private static func chunked(_ body: String, _ random: inout SeededGenerator) -> String {
@@ -48,7 +49,7 @@ import TestSupport
             Piece(text: head("content-length:\(length)  ") + body, octets: length),
             Piece(text: head("Transfer-Encoding: chunked") + whole, octets: length),
             Piece(text: head("transfer-encoding: Chunked") + whole, octets: length, mayBeRefused: true),
-            // Two lengths, and what says nothing of how long the body is.
+            // Two lengths, and fields that do not give the length of the body.
             Piece(text: head("Content-Length: \(length)", "Content-Length: \(wrong)") + body, octets: nil),
             Piece(text: head("Content-Length: \(wrong)", "Content-Length: \(length)") + body, octets: nil),
             Piece(text: head("Content-Length: \(wrong), \(length)") + body, octets: nil),
@@ -57,7 +58,8 @@ import TestSupport
             Piece(text: head("Content-Length: -1") + body, octets: nil),
             Piece(text: head("Content-Length: \(length) 0") + body, octets: nil),
             Piece(text: head("Content-Length: 99999999999999999999999") + body, octets: nil),
-            // Both, in either order: chunks are what counts (RFC 9112 section 6.1), or nothing.
+            // Both, in either order: the chunks count (RFC 9112 section 6.1), or the request is
+            // refused.
             Piece(
                 text: head("Content-Length: \(wrong)", "Transfer-Encoding: chunked") + whole, octets: length, mayBeRefused: true),
             Piece(text: head("Transfer-Encoding: chunked", "Content-Length: 4") + whole, octets: length, mayBeRefused: true),
@@ -69,7 +71,7 @@ import TestSupport
             Piece(
                 text: head("X: 1", " Transfer-Encoding: chunked", "Content-Length: \(length)") + body, octets: length,
                 mayBeRefused: true),
-            // Chunks that are none.
+            // Invalid chunks.
             Piece(text: head("Transfer-Encoding: chunked") + "g\r\n" + body, octets: nil),
             Piece(text: head("Transfer-Encoding: chunked") + "-1\r\n" + body, octets: nil),
             Piece(text: head("Transfer-Encoding: chunked") + "0x5\r\nabcde\r\n0\r\n\r\n", octets: nil),
@@ -83,7 +85,7 @@ import TestSupport
             Piece(text: "POST /echo HTTP/1.1\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
             Piece(text: "POST /echo HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
             Piece(text: "POST /echo HTTP/9.9\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n" + body, octets: nil),
-            // Two spaces divide nothing differently: taken or refused.
+            // Two spaces divide nothing differently: accepted or refused.
             Piece(
                 text: "POST  /echo HTTP/1.1\r\nHost: a\r\nContent-Length: \(length)\r\n\r\n" + body, octets: length,
                 mayBeRefused: true),
@@ -91,14 +93,16 @@ import TestSupport
         return pieces[Int.random(in: 0..<pieces.count, using: &random)]
     }
 
-    /// What of an answer is wrong; nil where nothing is.
+    /// The fault of an answer; nil if it has none.
     private static func fault(of answer: String, to pieces: [Piece]) -> String? {
-        // Answers begin behind a line end or at the beginning; none of ours has such a line in its body.
+        // Answers begin after a line end or at the beginning; none of ours has such a line in its
+        // body.
         let statuses = answer.components(separatedBy: "HTTP/1.1 ").dropFirst().compactMap { Int($0.prefix(3)) }
         let bodies = answer.components(separatedBy: "{\"octets\":").dropFirst().compactMap { Int($0.prefix { $0.isNumber }) }
         let readable = pieces.prefix { $0.octets != nil }
         if statuses.contains(404) { return "a hidden request was found" }
-        // Of requests that are in order the octets are right and in order; where one is refused nothing follows.
+        // For valid requests, the octets are right and in order; after a refused one nothing
+        // follows.
         if !readable.compactMap(\.octets).starts(with: bodies) { return "other octets were read" }
         if pieces.allSatisfy({ $0.octets != nil && !$0.mayBeRefused }), bodies.count != pieces.count || statuses.last != 200 {
             return "a request in order was not answered"
@@ -109,7 +113,8 @@ import TestSupport
         return statuses.dropLast().allSatisfy { $0 == 200 } ? nil : "something follows a refusal"
     }
 
-    /// Every case has a connection and its own generator, so that several run at a time and each can be made again by its number.
+    /// Every case has its own connection and generator, so that several run at a time and each can
+    /// be made again by its number.
     @Test func requestFraming_generated_findsNoRequestInABody() async throws {
         let fixture = try APIFixture { _ in [] }
         let listener = try await Listener(fixture) {
@@ -128,7 +133,7 @@ import TestSupport
             }
             try await group.waitForAll()
         }
-        // A line of the log names the route that was found, and no path.
+        // A line of the log names the route that was found, but no path.
         #expect(!fixture.log.lines.contains { $0.contains("status=404") }, "a hidden request was found")
     }
 

@@ -1,4 +1,4 @@
-// /v1/lists over HTTP: a team keeps its own lists, and sees no other's.
+// /v1/lists over HTTP: a team keeps its own lists, and sees no other team's lists.
 
 import API
 import Accounts
@@ -34,12 +34,12 @@ import Testing
         let cursor = try #require(page.json["next_cursor"].string)
         let rest = try await fixture.ask(.get, "/v1/lists/bad/entries?cursor=\(cursor)", key: juice)
         #expect(rest.text.contains("2001:db8::1") && rest.text.contains("2099-01-01T00:00:00Z"))
-        // Whoever looks a second later has it.
+        // A lookup a second later has it.
         let lists = ListsInForce(
             fixture.store.liveLists, now: fixture.now, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let number = try fixture.store.teams.team("juice").number
         #expect(lists.lists(team: number)?.contains("198.51.100.9", in: LiveListName("bad", .range, isTeams: true)) == true)
-        // Another team has none of that name, and a cursor of one serves no other.
+        // Another team has no list of that name, and a cursor of one team is not valid for another.
         for path in ["/v1/lists/bad", "/v1/lists/bad/entries"] {
             #expect(try await fixture.ask(.get, path, key: other).status == 404)
         }
@@ -109,7 +109,7 @@ import Testing
         #expect(try await add(1_001) == 409)
     }
 
-    /// Values of a personal list are kept as keyed hashes: what is listed does not say whose they are.
+    /// Values of a personal list are stored as keyed hashes: the listing does not reveal them.
     @Test func listEntries_personal_areNotReturned() async throws {
         let (fixture, juice, _) = try fixture()
         _ = try await fixture.ask(.post, "/v1/lists", key: juice, body: #"{"name":"people","kind":"personal"}"#)

@@ -1,4 +1,4 @@
-// How many connections a network has, and which give way where there are as many as there may be.
+// The number of connections of a network, and the ones that close at the limit.
 
 import Database
 import NIOCore
@@ -10,7 +10,7 @@ import Testing
 @testable import HTTP
 
 @Suite(.blocking) struct OpenConnectionsTests {
-    /// Which connections were told to close.
+    /// The connections that were closed.
     private final class Ended: Sendable {
         private let names = Mutex<[String]>([])
         func add(_ name: String) { names.withLock { $0.append(name) } }
@@ -60,7 +60,7 @@ import Testing
             let id = try #require(try Self.open(counts, "2001:db8:\(number)::1"))
             for phase in [OpenConnections.Phase.working, .idle, .arriving] { counts.enter(phase, id) }
             counts.close(id)
-            // A connection that is no longer there changes nothing.
+            // An unknown connection changes nothing.
             counts.enter(.idle, id)
         }
         #expect(counts.held.networks == 0)
@@ -80,12 +80,12 @@ import Testing
         let late = try open("192.0.2.4", at: 5)
         _ = try open("192.0.2.5", at: 6)
         #expect(ended.take() == [])
-        // No one has kept a request waiting for a second yet: who has none gives way.
+        // No connection has kept a request waiting for a second yet: one without a request closes.
         _ = try open("192.0.2.6", at: 900)
         #expect(ended.take() == ["192.0.2.3"])
         _ = try open("192.0.2.7", at: 901)
         #expect(ended.take() == ["192.0.2.2"])
-        // What comes after a silence begins again.
+        // A request after a silence starts the time again.
         counts.enter(.working, late, now: Self.at(902))
         counts.enter(.idle, late, now: Self.at(903))
         counts.enter(.arriving, late, now: Self.at(904))
@@ -96,7 +96,7 @@ import Testing
         #expect(log.lines.count == 1 && log.lines[0].contains("silent"), "one line a minute: \(log.lines)")
     }
 
-    /// Large answers that no one read kept everyone else out for a minute at a time.
+    /// Large answers that a client does not read must not keep all others out.
     @Test func openConnections_answersNotFetched_closesThose() throws {
         let (log, ended) = (LogRecorder(), Ended())
         let counts = OpenConnections(limit: 6, perClient: 100, proxies: TrustedProxies(), logger: log.logger)
@@ -110,7 +110,7 @@ import Testing
         #expect(ended.take() == [])
         #expect(try Self.open(counts, "192.0.2.7", at: 1_100, ended) != nil)
         #expect(ended.take() == ["192.0.2.2", "192.0.2.3"], "one place is kept free")
-        // Who is at work stays, however long it takes.
+        // A working connection stays, for any time.
         #expect(try Self.open(counts, "192.0.2.8", at: 1_200, ended) != nil)
         #expect(ended.take() == ["192.0.2.4"])
     }
@@ -145,11 +145,12 @@ import Testing
         #expect(try Self.open(counts, "203.0.113.1", at: 5000, ended) == nil)
         #expect(log.lines.count == 1 && log.lines[0].contains("all connections are in use"))
         #expect(ended.take() == [])
-        // Another of this machine is let in, and only then the longest silent one of its own goes.
+        // Another connection of this machine is accepted, and only then its own longest silent one
+        // closes.
         #expect(try Self.open(counts, "127.0.0.1", at: 5001, ended) != nil)
         #expect(ended.take() == ["127.0.0.1"])
         counts.close(silent)
-        // Clients that say nothing go first.
+        // Clients that send nothing close first.
         let mixed = OpenConnections(limit: 20, perClient: 100, proxies: TrustedProxies(), logger: log.logger)
         for _ in 0..<10 { _ = try Self.open(mixed, "127.0.0.1", at: 0, ended) }
         for number in 0..<9 { _ = try Self.open(mixed, "192.0.2.\(number)", at: 10, ended) }
@@ -157,7 +158,8 @@ import Testing
         #expect(ended.take() == (0..<9).map { "192.0.2.\($0)" })
     }
 
-    /// Would never come back where silent connections were waited for: none of them runs out of time.
+    /// This test would not return if the listener waited for silent connections: none of them runs
+    /// out of time.
     @Test(arguments: [false, true]) func listener_manySilentConnections_answersRequest(_ isEncrypted: Bool) async throws {
         let fixture = try APIFixture { _ in [] }
         let certificate = try TestCertificate(in: fixture.folder.path, name: "http", commonName: "localhost")
@@ -172,7 +174,7 @@ import Testing
         let pool = BlockingPool(.requests, threads: 1)
         defer { Task.detached { await pool.stop() } }
         let answer = try await pool.run { [port = listener.port] in
-            // Four times as many as there may be; some say nothing, some do not end what they begin.
+            // Four times the limit; some send nothing, some do not finish what they begin.
             let silent = try (0..<400).map { number in
                 let wire = try Wire(port, from: "127.1.\(number % 40).\(1 + number % 5)")
                 if number % 3 > 0 { wire.send(isEncrypted ? "\u{16}\u{3}\u{1}" : "POST /echo HTTP/1.1\r\nHo") }

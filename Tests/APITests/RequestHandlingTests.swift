@@ -1,4 +1,4 @@
-// What every route has in common: keys, scopes, rates, bodies, ids, problems.
+// The common behaviour of all routes: keys, scopes, rates, bodies, ids, problems.
 
 import Database
 import Accounts
@@ -8,7 +8,7 @@ import Hummingbird
 import TestSupport
 import Testing
 
-/// Routes that only these tests have.
+/// Routes for these tests only.
 private struct ProbeRoutes: RouteModule {
     struct Order: Decodable {
         struct Item: Decodable { let itemName: String; let count: Int }
@@ -53,7 +53,7 @@ private struct ProbeRoutes: RouteModule {
         #expect(try await fixture.ask(.get, "/v1/own", key: key).status == 401)
     }
 
-    /// It was refused until the next second.
+    /// A new key works at once, not only from the next second on.
     @Test func apiKey_justIssued_isAccepted() async throws {
         let fixture = try fixture()
         func issue() throws -> String {
@@ -62,8 +62,8 @@ private struct ProbeRoutes: RouteModule {
                 .revealed
         }
         #expect(try await fixture.ask(.get, "/v1/own", key: try issue()).status == 200)
-        // Anyone who tries keys does not make the store busy: beyond twenty at once a new one waits for the next refresh, as long
-        // as that takes.
+        // A client that tries keys must not make the store busy: beyond twenty at once, a new key
+        // waits for the next refresh.
         for _ in 0..<20 { #expect(try await fixture.ask(.get, "/v1/own", key: try APIKeyText.random().revealed).status == 401) }
         let late = try issue()
         #expect(try await fixture.ask(.get, "/v1/own", key: late).status == 401)

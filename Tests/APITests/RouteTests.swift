@@ -1,4 +1,4 @@
-// What each route answers.
+// The answer of each route.
 
 import Accounts
 import Foundation

@@ -1,4 +1,4 @@
-// What a team changes itself over HTTP, with a name server that answers what the test says.
+// Changes that a team makes itself over HTTP, with a name server that gives the test's answers.
 
 import API
 import Accounts
@@ -16,7 +16,7 @@ import TestSupport
 import Testing
 import Service
 
-/// A clock by which a day goes by from one look to the next, in seconds.
+/// A clock on which a day passes between two looks, in seconds.
 private final class Days: Sendable {
     private let time = Mutex<Int64>(0)
 
@@ -28,7 +28,7 @@ private final class Days: Sendable {
     }
 }
 
-/// What was mailed, and whether mail leaves.
+/// The mailed messages, and whether mail leaves.
 private final class Mails: Sendable {
     private let taken = Mutex<[(to: String, team: String, code: String, languages: String?)]>([])
     private let fails = Mutex<(any Error)?>(nil)
@@ -42,7 +42,7 @@ private final class Mails: Sendable {
     var all: [(to: String, team: String, code: String, languages: String?)] { taken.withLock { $0 } }
 }
 
-/// A message that the mail server did not take.
+/// A message that the mail server did not accept.
 private struct Unsent: UnsentMail { let namedRecipient: Bool }
 
 @Suite(.blocking) struct SelfServiceTests {
@@ -54,7 +54,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         let juice: String
         let soda: String
 
-        /// As the service does it, at the fixture's time.
+        /// Like the service, at the fixture's time.
         func round() async throws {
             try await prover.pool.run { [fixture, prover] in
                 _ = try prover.round(fixture.store, now: { fixture.now }, limit: 100)
@@ -73,7 +73,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         let dns = try TestDNSServer()
         let days = Days()
         let prover = SourceProver {
-            // On a clock by which no answer is kept.
+            // On a clock on which no answer stays in the cache.
             try AresResolver(
                 settings: DNSClientSettings(servers: [dns.address], tryMilliseconds: 500, tries: 1), now: { days.next() })
         }
@@ -106,7 +106,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
             try await fixture.ask(.post, "/v1/sources/verify", key: key, body: body).json["state"].string
         }
         #expect(try await verify() == "pending")
-        // Another's token, and one with more around it, are none.
+        // Another claim's token, and a token with text around it, do not count.
         world.publish("news.juice.example", "another", token + "x", "x" + token)
         #expect(try await verify() == "pending")
         world.dns.program("_postern-challenge.news.juice.example", .responseCode(2))
@@ -124,14 +124,15 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         #expect(try await fixture.ask(.post, "/v1/sources/remove", key: key, body: body).status == 204)
         #expect(try world.serving.isEmpty)
         #expect(try await fixture.ask(.post, "/v1/sources/remove", key: key, body: body).status == 404)
-        // The old record proves nothing of a new claim.
+        // The old record does not prove a new claim.
         _ = try await fixture.ask(.post, "/v1/sources", key: key, body: body)
         #expect(try await verify() == "pending")
         try await world.round()
         #expect(try world.serving.isEmpty)
     }
 
-    /// The service asks again each month, and what fails for seven days stops; the endpoint hears of it before.
+    /// The service looks again each month, and a record that is missing for seven days stops the
+    /// domain; the endpoint gets an event before.
     @Test func domainSource_recordGone_stopsAfterSevenDays() async throws {
         let world = try world()
         let (fixture, key) = (world.fixture, world.juice)
@@ -171,7 +172,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         let mail = try #require(world.mail.all.first)
         #expect(mail.to == "team@partner.example" && mail.team == "The Juice Company" && mail.languages == "de")
         #expect(!made.text.contains(mail.code))
-        // Asked again while a code is under way: no second message.
+        // A repeated request while a code is in use sends no second message.
         #expect(try await fixture.ask(.post, "/v1/sources", key: key, body: body).status == 201)
         #expect(world.mail.all.count == 1)
         let listed = try await fixture.ask(.get, "/v1/sources", key: key)
@@ -181,7 +182,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
                 .post, "/v1/sources/verify", key: key ?? world.juice,
                 body: #"{"source":"team@partner.example","code":"\#(code)"}"#)
         }
-        // The look at the DNS proves nothing of it, and another team's key neither.
+        // The look at the DNS does not prove it, and another team's key does not either.
         let bare = try await fixture.ask(.post, "/v1/sources/verify", key: key, body: body)
         #expect(bare.status == 422 && bare.text.contains("/code"), "\(bare.text)")
         #expect(try await verify(mail.code, world.soda).status == 404)
@@ -195,7 +196,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
             right.status == 200 && right.json["state"].string == "active" && right.json["proved_at"].string != nil,
             "\(right.text)")
         #expect(try world.serving == ["team@partner.example"])
-        // It is proved for good: no look, no month ends it.
+        // It is proved permanently: no later look ends it.
         fixture.wait(seconds: 400 * 86_400)
         try await world.round()
         #expect(try world.serving == ["team@partner.example"])
@@ -207,8 +208,8 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         #expect(try await verify(mail.code).status == 404)
     }
 
-    /// Of a message that did not leave nothing is left but its count, and of one that the mail server was not told of not even
-    /// that; the same request brings another.
+    /// A message that was not sent leaves only its count; one whose recipient the mail server never
+    /// received leaves not even that. The same request sends another message.
     @Test func addressSource_mailNotSent_getsAnotherCode() async throws {
         let world = try world()
         let (fixture, key) = (world.fixture, world.juice)
@@ -224,7 +225,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         #expect(try await fixture.ask(.post, "/v1/sources", key: key, body: body).status == 422)
         world.mail.fail(nil)
         #expect(try await fixture.ask(.post, "/v1/sources", key: key, body: body).status == 201)
-        // Three messages to one address, whether they left or not. Whose they were is not said.
+        // Three messages to one address, sent or not. The answer does not reveal the teams.
         let full = try await fixture.ask(.post, "/v1/sources/code", key: key, body: body)
         #expect(full.status == 409 && full.text.contains("daily limit of messages to this address") && !full.text.contains("teams"), "\(full.text)")
         #expect(world.mail.all.count == 1)
@@ -329,7 +330,7 @@ private struct Unsent: UnsentMail { let namedRecipient: Bool }
         }
         let set = try await fixture.ask(.put, "/v1/endpoints", key: key, body: #"{"url":"https://127.0.0.1/e"}"#)
         #expect(set.status == 200)
-        // It is taken, and never connected to: only an administrator allows that.
+        // It is accepted, but Postern never connects to it: only an administrator allows that.
         #expect(try fixture.store.endpoints.endpoint(team: "juice", app: nil).allowsPrivate == false)
         #expect(try await fixture.ask(.post, "/v1/endpoints/remove", key: key, body: "{}").status == 204)
         #expect(try await fixture.ask(.get, "/v1/endpoints", key: key).text == #"{"items":[]}"#)

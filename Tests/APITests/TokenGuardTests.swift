@@ -1,4 +1,4 @@
-// Which access tokens are looked for in the store.
+// The access tokens that the store looks up.
 
 import TestSupport
 import Testing
@@ -9,7 +9,7 @@ import Testing
     private static let client = [ClientNetwork(name: "192.0.2.1", share: 1)]
     private static let neighbour = [ClientNetwork(name: "192.0.2.2", share: 1)]
 
-    /// Twenty made-up tokens a second of one client kept every other one's from being looked for.
+    /// Twenty made-up tokens a second of one client must not delay the look-ups of others.
     @Test func tokenGuard_manyUnknownTokens_delaysThatClientOnly() {
         let tokens = TokenGuard()
         for number in 0..<20 { #expect(tokens.wait(for: "\(number)", from: Self.client, now: 0) == nil) }
@@ -18,7 +18,7 @@ import Testing
         #expect(tokens.wait(for: "20", from: Self.client, now: 1) == nil)
     }
 
-    /// What was good was forgotten for what had long expired.
+    /// Expired tokens must be forgotten before valid ones.
     @Test func tokenGuard_full_forgetsExpiredTokensFirst() {
         let tokens = TokenGuard()
         for number in 0..<9_999 { tokens.note("old \(number)", isGood: true, now: 0) }

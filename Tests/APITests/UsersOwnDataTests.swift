@@ -1,4 +1,5 @@
-// What users keep for themselves on /me is in nothing that a team or a program is answered, nor in events, metrics and logs.
+// Data that users keep for themselves on /me is in no answer to a team or a program, and not in
+// events, metrics and logs.
 
 import Accounts
 import Events
@@ -15,7 +16,7 @@ import Testing
 @testable import HTTP
 
 @Suite(.blocking) struct UsersOwnDataTests {
-    /// Each planted in one place, and found nowhere else in what the fixture has.
+    /// Each is in one place only, and nowhere else in the fixture.
     private static let planted = ["zzname", "zznote", "zzblocked", "zzspam", "zzsettings"]
 
     private func fixture() throws -> APIFixture {
@@ -49,7 +50,7 @@ import Testing
         try store.users.setLanguage(of: "jane", "zzsettings")
         try store.persons.setWantsRefusals(user: "jane", false, APIFixture.change)
         try store.addresses.switchForwarding(account: account, at: fixture.now + 86_400, after: 5, APIFixture.change)
-        // Something for teams to be told of.
+        // A change of which teams are notified.
         try store.addresses.setForwarding(address.address, on: false, APIFixture.change)
     }
 
@@ -63,7 +64,7 @@ import Testing
             APIFixture.change)
         let address = try fixture.address(user: "jane", team: "juice", app: "com.juice")
         try plant(fixture, address)
-        // They are there, for jane.
+        // jane's own data contains them.
         let own = try fixture.store.persons.records(user: "jane", now: fixture.now)
         let text = String(describing: own)
         for word in Self.planted { #expect(text.contains(word), "\(word) was not planted") }

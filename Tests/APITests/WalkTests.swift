@@ -16,10 +16,10 @@ import Testing
 import Yams
 
 @Suite(.blocking) struct WalkTests {
-    /// What belongs to team `juice` and must reach no one else.
+    /// The data of team `juice` that must reach no other team.
     private struct Marks {
         let words: [String]
-        /// What is in paths in place of `{name}`.
+        /// The values for `{name}` in paths.
         let parameters: [String: String]
         let address: String
     }
@@ -56,7 +56,7 @@ import Yams
         }.reduce("") { $0 + "/" + $1 }
     }
 
-    /// The example in the description, with juice's own things in it.
+    /// The example in the description, with juice's own values.
     private func body(_ entry: RouteEntry, _ document: Description, _ marks: Marks) -> String? {
         guard [.post, .put, .patch].contains(entry.method) else { return nil }
         return (document.example(entry.method, entry.path) ?? "{}").replacing("x7k2m9q4wd@relay.example", with: marks.address)
@@ -126,11 +126,11 @@ import Yams
             let sent = body(entry, document, marks)
             let asked = path(entry, marks)
             let answer = try await fixture.ask(entry.method, asked, key: soda, body: sent)
-            // What was asked with may be repeated; nothing else of juice's.
+            // The answer may repeat the values of the request, but nothing else of juice.
             for word in marks.words where !(sent ?? "").contains(word) && !asked.contains(word) {
                 #expect(!answer.text.contains(word), "\(entry.method) \(entry.path) shows \(word): \(answer.text)")
             }
-            // What was asked with is answered as what never was.
+            // The same request with values that never existed.
             func estranged(_ text: String) -> String {
                 marks.words.reduce(text) { $0.replacing($1, with: String(repeating: "q", count: $1.count)) }
             }
@@ -142,7 +142,7 @@ import Yams
         #expect(try state() == before)
     }
 
-    /// Request ids, times of making and tokens differ from answer to answer.
+    /// Request ids, creation times and tokens differ between answers.
     private func withoutIDs(_ text: String) -> String {
         text.replacing(#/"(request_id|decision_id|created_at|id|checked_at)":"[^"]*"/#, with: "")
             .replacing(#/"value":"[a-z0-9]{32}"/#, with: "")
@@ -162,7 +162,7 @@ import Yams
         try fixture.store.database.rows(without: Self.unaudited.map(\.table))
     }
 
-    /// Whoever changes something with a key, or sees an inbox, is in the audit.
+    /// Each change with a key, and each view of an inbox, is in the audit.
     @Test func routes_thatChangeOrRevealSomething_leaveALine() async throws {
         let serving = try ServingFixture()
         let (fixture, document) = (serving.fixture, try Description())
@@ -177,7 +177,7 @@ import Yams
         let keys = [try fixture.key("juice"), try fixture.key(nil)]
         var changed = Set<String>()
         func lines() throws -> Int64 { try fixture.store.database.value("SELECT COUNT(*) FROM audit") ?? 0 }
-        // What ends things comes last.
+        // Requests that delete come last.
         let routes = walked(fixture.routes)
         let ordered = routes.filter { $0.method != .delete } + routes.filter { $0.method == .delete }
         for entry in ordered {
@@ -221,7 +221,7 @@ import Yams
         let description = try Description()
         let policy = try PolicyDocument(files: DefaultPolicy.files).policy(options: .onThisMachine)
         #expect(try description.values("Challenge") == Set(policy.challenges.map(\.kind)))
-        // What spans teams is never named.
+        // Rules that span teams are never named.
         let reasons = policy.rules.filter { !$0.spansTeams }.map(\.reason)
         #expect(
             try description.values("ReasonCode")

@@ -83,7 +83,7 @@ import Testing
             .evaluate(zones: .none).get().text == "true")
     }
 
-    /// A variable of this name keeps its methods' meaning.
+    /// A variable of this name does not change the meaning of its methods.
     @Test func isCanonical_ipIsAVariable_isNoFunction() {
         let bound = ExpressionCase(expression: "ip.isCanonical('::1')", bindings: ["ip": .string("::1")])
         guard case .failure(.fault) = bound.evaluate(zones: .none) else {

@@ -16,7 +16,7 @@ import TestSupport
         for json in cases {
             let name = "\(json["file"] ?? "")/\(json["section"] ?? "")/\(json["name"] ?? "")"
             if (json["features"] as? [String] ?? []).contains("regex") {
-                // Outside the language: refused before evaluation, and clearly.
+                // Outside the language: refused before evaluation, with a clear error.
                 let refused = try #require(ExpressionCase(json: json)).evaluate(zones: .system)
                 guard case .failure(.fault(let fault)) = refused, fault.message.contains("regular expressions") else {
                     Issue.record("\(name): matches() is not refused")

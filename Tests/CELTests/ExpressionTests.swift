@@ -93,7 +93,7 @@ import TestSupport
                 continue
             }
         }
-        // What the definition asks implementations to take.
+        // Forms that the definition requires implementations to accept.
         #expect(text(String(repeating: "(", count: 32) + "7" + String(repeating: ")", count: 32)) == "7")
         #expect(text(String(repeating: "1 + ", count: 48) + "1") == "49")
     }

@@ -1,4 +1,5 @@
-// The policies in force on a host: who is served by what, and what happens when a newer one does not load.
+// The policies in force on a host: the policy for each team and app, and the behaviour when a newer
+// one does not load.
 
 import Database
 import Accounts
@@ -142,7 +143,7 @@ final class PolicyTestStore: Sendable {
         let fresh = test.active(host: "mx2")
         #expect(fresh.policy(team: 1, app: nil)?.hash == good)
         #expect(!fresh.health.isHealthy)
-        // And a good one fixes it.
+        // A good one fixes it.
         let mended = try test.activate("a", "3")
         active.refresh(now: now + 4)
         #expect(active.policy(team: 1, app: nil)?.hash == mended)

@@ -1,4 +1,5 @@
-// More questions at once than can be answered: some are refused at once, none waits without end, and none is half answered.
+// Too many requests at once: some are refused at once, none waits without end, and none is half
+// answered.
 
 import Decisions
 import Foundation
@@ -17,7 +18,7 @@ import Testing
         #expect(DecisionError.busy.description.contains("try again in 1 s"))
     }
 
-    /// The store is away: questions are answered from memory, and there is nothing to wait for.
+    /// The store is unavailable: requests are answered from memory, without waiting.
     @Test func decision_limitReachedWithoutStore_isAnswered() async throws {
         let fixture = try await DecisionFixture(atOnce: 0)
         _ = try fixture.user("u1")

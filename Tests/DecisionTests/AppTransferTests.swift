@@ -1,4 +1,5 @@
-// An app goes to another team: the old one is told so, no one signs up with it any more, and the new one goes on as before.
+// An app moves to another team: the old team gets an error, no user signs up with it there, and the
+// new team continues as before.
 
 import Accounts
 import Decisions
@@ -32,7 +33,7 @@ import Testing
         let upgrade = try await bench.ask(.upgrade, sub: sub)
         #expect(upgrade.upgradeResult == "failure")
         #expect(upgrade.credentialState == "transferred")
-        // A token from before opens nothing, and its nonce is consumed all the same.
+        // A token from before gives no access, but its nonce is consumed.
         let answer = try await bench.ask(.signUp, token: token, nonce: "n1")
         #expect(answer.event == "sign_in")
         #expect(answer.credentialState == "transferred")
@@ -71,7 +72,7 @@ import Testing
         #expect(answer.event == "sign_in")
         #expect(answer.credentialState == "authorized")
         #expect(answer.reasons == ["RECENTLY_VERIFIED"], "checks move with the grant")
-        // Passed before the transfer, and not since: asked for again where it matters.
+        // Passed before the transfer, and not since: required again for sensitive actions.
         #expect(try await bench.ask(.sensitiveAction, sub: new, team: bench.other).reasons.contains("RECENT_TRANSFER"))
         await expectInvalid("/client_id") { _ = try await bench.ask(.signIn, sub: new, app: DecisionFixture.foreignApp) }
     }

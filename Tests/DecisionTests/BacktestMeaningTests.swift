@@ -1,4 +1,5 @@
-// A backtest takes an outcome from the log only where the condition and all that it reads mean what they meant at that time.
+// A backtest takes an outcome from the log only if the condition and all that it reads have the
+// same meaning as at that time.
 
 import CEL
 import Decisions
@@ -7,7 +8,7 @@ import RiskPolicy
 import Testing
 
 @Suite(.blocking) struct BacktestMeaningTests {
-    /// The parts of a policy that are tuned beside a condition.
+    /// The parts of a policy beside a condition that authors change.
     private struct Parts {
         var constants = "LIMIT: 5, WORD: \"a\""
         var bad = "198.51.100.0/24\n203.0.113.7\n"
@@ -67,7 +68,7 @@ import Testing
         return backtest
     }
 
-    /// It said that every decision would have been the same, where none of the users would have been asked.
+    /// The report must not say that every decision would be the same if no user would need a check.
     @Test(arguments: [
         ("context.n >= LIMIT", "constants", "LIMIT: 1000, WORD: \"a\""),
         ("context.n >= 2 && context.word == WORD", "constants", "LIMIT: 5, WORD: \"á\""),
@@ -103,7 +104,7 @@ import Testing
     ]) func outcome_nothingThatItReadsHasChanged_isThatOfTheLog(condition: String) async throws {
         let old = Parts().with { $0.condition = condition }
         let new = old.with {
-            // What the condition does not read may change, and its spaces.
+            // Parts that the condition does not read may change, and its spaces.
             $0.condition = condition.split { $0.isWhitespace }.joined(separator: " ")
             $0.constants = "OTHER: 1, " + $0.constants
         }
@@ -112,7 +113,7 @@ import Testing
         #expect(backtest.comparison.total.askedBefore == backtest.comparison.total.askedAfter)
     }
 
-    /// A change of what the condition does not read leaves its outcome known.
+    /// A change of parts that the condition does not read leaves its outcome known.
     @Test func outcome_otherPartsChanged_isStillTold() async throws {
         let old = Parts()
         let new = old.with {
@@ -124,7 +125,7 @@ import Testing
         #expect(backtest.untold == 0 && backtest.comparison.total.askedBefore == 4 && !backtest.comparison.total.differs)
     }
 
-    /// A value that was out of the bounds of that time may be within those of the candidate.
+    /// A value outside the bounds of that time may be within those of the candidate.
     @Test func outcome_boundsWereWidened_isNotTold() async throws {
         let narrow = Parts().with { $0.amount = "{type: \"int?\", max: 3}" }
         let backtest = try await backtest(narrow, Parts())
@@ -141,7 +142,7 @@ import Testing
         }
     }
 
-    /// A decision that is the same either way is told.
+    /// If the decision is the same for every outcome, it is known.
     @Test func outcome_decisionIsTheSameEitherWay_isTold() async throws {
         let old = Parts()
         let new = old.with {

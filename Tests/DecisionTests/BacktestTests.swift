@@ -1,4 +1,5 @@
-// A candidate before the log: what it would have changed, what is known of those people, and what the log cannot say.
+// A candidate on the log: its changes, the facts about the people concerned, and the decisions with
+// an unknown answer.
 
 import Decisions
 import Foundation
@@ -58,7 +59,7 @@ import Testing
         let total = backtest.comparison.total
         #expect(total.noLongerAsked > 0 && total.newlyAsked == 0)
         #expect(backtest.flippingRules.map(\.id) == ["inbox-velocity"])
-        // Counted by hand: who was asked for this rule alone, at 3 or 4 sign-ups.
+        // Counted by hand: people for whom only this rule required a check, at 3 or 4 sign-ups.
         let decisions = try test.store.decisions.newest(DecisionFilter(), limit: 10_000)
         let flipped = decisions.filter { decision in
             decision.record.asked == ["inbox-velocity"]
@@ -66,7 +67,8 @@ import Testing
                     || decision.record.signals.contains("\"inbox.signups_24h\":4,"))
         }
         #expect(total.noLongerAsked == flipped.count)
-        // Of those whom the rule would leave alone, the ones called unknown are asked for that all the same.
+        // Of the people that the rule would no longer check, those called unknown still need a
+        // check.
         let concerned = decisions.map(\.record).filter { record in
             (record.asked + record.waived).contains("inbox-velocity")
                 && [3, 4].contains { record.signals.contains("\"inbox.signups_24h\":\($0),") }
@@ -109,10 +111,11 @@ import Testing
             ("condition: account.hours_since_seen >= 4320}", "condition: account.hours_since_seen >= 4320 || context.amount > 5}")
         )
         let backtest = try run(new, test).backtest
-        // At other events than the rule's it is not read.
+        // The rule is not read at other events than its own.
         let signIns = try test.store.decisions.newest(DecisionFilter(), limit: 10_000).count { $0.record.event == "sign_in" }
         #expect((1..<500).contains(signIns))
-        // Whoever was away for long enough is asked whatever the amount. Of the others it cannot be told.
+        // After a long absence a check is required for every amount. For the others the answer is
+        // unknown.
         let told = backtest.comparison.events[.signIn]?.questions ?? 0
         #expect(backtest.untold + told == signIns && backtest.untold > 0)
         #expect(backtest.untoldRules == ["dormant-return": backtest.untold])
@@ -120,7 +123,7 @@ import Testing
         #expect(backtest.lackingRows == signIns && backtest.lacking == ["context.amount": signIns])
         #expect(backtest.cautions[0].contains("context.amount in \(backtest.untold)"))
         #expect(backtest.cautions[0].hasPrefix("For \(backtest.untold) of 500 decisions it cannot be told"))
-        // Declared, and read by no one: no lack.
+        // Declared, but not read: nothing is missing.
         let unread = try candidate(
             ("  app.signups_1h_baseline: double?", "  app.signups_1h_baseline: double?\n  context.amount: int?"))
         #expect(try run(unread, test).backtest.lackingRows == 0)
@@ -205,14 +208,14 @@ import Testing
         #expect(page.contains("prefers-color-scheme: dark"))
         #expect(page.components(separatedBy: "<svg ").count == 6)
         #expect(!page.contains("NaN") && !page.contains("nan\"") && !page.contains("inf\""))
-        // Well formed enough for a strict reader: every plot on its own.
+        // Well formed for a strict reader: every plot on its own.
         for plot in page.components(separatedBy: "<svg ").dropFirst() {
             let text = "<svg " + (plot.components(separatedBy: "</svg>").first ?? "") + "</svg>"
             #expect(Self.tags(text), "\(text.prefix(200))")
         }
     }
 
-    /// On a phone the plots were as wide as the window, with letters of four pixels, and the table ran out of it.
+    /// On a phone the plots must be readable, and the table must stay within the window.
     @Test(.enabled(if: Browser.driver != nil && Axe.script != nil, "skipped: no Chromium or no axe-core (make test-tools)"))
     func backtestPage_onPhoneAndDesktop_isReadable() throws {
         let (test, _) = try month(3_000)

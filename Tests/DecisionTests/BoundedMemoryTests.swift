@@ -1,11 +1,11 @@
-// What is remembered in a process stays bounded, whatever is set and removed.
+// The memory of a process stays bounded, for all sequences of sets and removals.
 
 @testable import Decisions
 import TestSupport
 import Testing
 
 @Suite(.blocking) struct BoundedMemoryTests {
-    /// A key that was removed stayed in the order: set again, it went with its first place, before older ones.
+    /// A removed key that is set again must count as new.
     @Test func boundedMemory_keyRemovedAndSetAgain_countsAsNew() {
         var memory = BoundedMemory<String, Int>(capacity: 3)
         memory.set("a", 1)
@@ -19,7 +19,7 @@ import Testing
         #expect(memory["c"] == nil && memory["a"] == 2 && memory.count == 3)
     }
 
-    /// Where all that was set was removed again, the order grew without end.
+    /// If all values are removed again, the order must not grow.
     @Test func boundedMemory_keysRemoved_staysBounded() {
         var memory = BoundedMemory<Int, Int>(capacity: 10)
         for number in 0..<10_000 {

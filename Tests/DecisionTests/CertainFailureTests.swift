@@ -1,4 +1,4 @@
-// Parts of conditions that can only fail: refused with their column, and nothing else is.
+// Parts of conditions that can only fail are refused with their column. Nothing else is refused.
 
 import CEL
 import Decisions

@@ -1,4 +1,4 @@
-// A store, an issuer and a service, with a clock and a store that the test moves.
+// A store, an issuer and a service, with a clock and a store that the test controls.
 
 import Database
 import Accounts
@@ -14,7 +14,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A database that can be away, and counts what it is asked.
+/// A database that can be unavailable, and counts its statements.
 final class SwitchedDatabase: Database {
     private let inner: any Database
     private let state = Mutex<(isAway: Bool, statements: [String])>((false, []))
@@ -26,7 +26,7 @@ final class SwitchedDatabase: Database {
         set { state.withLock { $0.isAway = newValue } }
     }
 
-    /// The statements since this was asked last.
+    /// The statements since the last call.
     func takeStatements() -> [String] {
         state.withLock { state in
             defer { state.statements = [] }
@@ -93,7 +93,7 @@ final class DecisionFixture: Sendable {
     let memory: DecisionMemory
     let breaker: StoreBreaker
     let service: DecisionService
-    /// Live lists, as they were when they were looked at last.
+    /// Live lists, as of the last refresh.
     let lists: ListsInForce
     let juice: Requester
     let other: Requester
@@ -114,7 +114,7 @@ final class DecisionFixture: Sendable {
         }
     }
 
-    /// Keys that cannot be had.
+    /// Keys that are unavailable.
     struct NoKeys: VerificationKeySource {
         func keys(of issuer: IssuerConfiguration, for keyID: String?) async throws(KeysUnavailable) -> JWKSet {
             throw KeysUnavailable(issuer: issuer.name, reason: "time-out", retryAfter: 11)
@@ -180,7 +180,7 @@ final class DecisionFixture: Sendable {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// The store goes away, or comes back with what waited written.
+    /// Makes the store unavailable; or available again, with all waiting data written.
     func storeIsAway(_ isAway: Bool) throws {
         database.isAway = isAway
         holder.value += 2
@@ -210,7 +210,7 @@ final class DecisionFixture: Sendable {
                 lifetime: lifetime, issuedAt: issuedAt), now: clock.now)
     }
 
-    /// Asks with a token that carries this nonce.
+    /// Sends a request with a token that has this nonce.
     func ask(
         _ event: PolicyEvent, token: String, nonce: String?, sub: String? = nil, app: String = app, team: Requester? = nil
     ) async throws -> Response {
@@ -218,7 +218,7 @@ final class DecisionFixture: Sendable {
             DecisionRequest(event: event, clientID: app, identityToken: token, nonce: nonce, sub: sub), team: team)
     }
 
-    /// Asks about a known account.
+    /// Sends a request about a known account.
     func ask(_ event: PolicyEvent, sub: String, app: String = app, team: Requester? = nil) async throws -> Response {
         try await ask(DecisionRequest(event: event, clientID: app, sub: sub), team: team)
     }
@@ -241,14 +241,14 @@ final class DecisionFixture: Sendable {
         _ = try await service.report(.outcome(outcome, challenge: challenge), of: id, for: team ?? juice)
     }
 
-    /// A decision as the operator's log has it.
+    /// A decision in the operator's log.
     func logged(_ id: String) throws -> DecisionRecord {
         try log.flush()
         return try #require(try store.decisions.decision(id)).record
     }
 }
 
-/// An answer as a backend reads it.
+/// An answer in the form for a backend.
 struct Response: Equatable {
     let body: String
     let id: String

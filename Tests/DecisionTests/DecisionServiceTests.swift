@@ -1,4 +1,4 @@
-// The attacks: each as someone would try it, and what comes of it.
+// Attacks, with their results.
 
 import Accounts
 import Decisions
@@ -64,7 +64,8 @@ import Testing
         let bench = try await DecisionFixture()
         _ = try await bench.signUp("jane", status: 2)
         #expect(try await bench.ask(.signUp, sub: "jane").event == "sign_in")
-        // One that was authorized long before its team began to ask is not a sign-up either.
+        // An account that was authorized long before its team sent requests is not a sign-up
+        // either.
         let sub = try bench.user("u1")
         bench.clock.advance(GrantView.signUpWindow + 1)
         #expect(try await bench.ask(.signUp, sub: sub).event == "sign_in")
@@ -90,7 +91,7 @@ import Testing
         await expectInvalid("/identity_token") {
             _ = try await bench.ask(.signUp, token: token, nonce: "n1", app: DecisionFixture.foreignApp, team: bench.other)
         }
-        // Another team cannot ask in the name of this one's app.
+        // Another team cannot send requests for this team's app.
         await expectInvalid("/client_id") { _ = try await bench.ask(.signUp, token: token, nonce: "n1", team: bench.other) }
         #expect(try await bench.ask(.signUp, token: token, nonce: "n1").decision == "allow", "unused so far")
     }
@@ -148,7 +149,7 @@ import Testing
             let revoked = try await bench.ask(.signIn, sub: "mallory")
             #expect(revoked.reasons.first == "CONSENT_REVOKED")
             #expect(revoked.credentialState == "revoked")
-            // A token from before the revocation opens nothing.
+            // A token from before the revocation gives no access.
             let old = try bench.token("mallory", status: 2, nonce: "old\(round)", issuedAt: bench.clock.now - 60)
             #expect(try await bench.ask(.signUp, token: old, nonce: "old\(round)").credentialState == "revoked")
             bench.clock.advance(60)
@@ -199,7 +200,7 @@ import Testing
         _ = try await bench.ask(.signIn, sub: sub)
         bench.clock.advance(80 * 86_400)
         #expect(try await bench.ask(.sensitiveAction, sub: sub).reasons == ["STALE_TOKEN"])
-        // Nor is a name that no one has, or none at all.
+        // Neither is an unknown name, or no name.
         let unknown = try await bench.ask(.sensitiveAction, sub: "nobody")
         #expect(unknown.decision == "require_verification")
         #expect(unknown.credentialState == "not_found")
@@ -246,7 +247,7 @@ import Testing
         #expect(record.signals.contains(#""checks.failed_24h":0"#))
         #expect(record.signals.contains(#""inbox.signups_24h":1"#), "asking is no sign-up: the user's own alone counts")
         #expect(record.asked == ["unknown-new-user"])
-        // And a decision of one team is no one else's to see or to report on.
+        // A team's decision can be read and reported on only by that team.
         let answer = try await bench.ask(.signIn, sub: mine)
         await #expect(throws: DecisionError.notFound) { _ = try await bench.service.decision(answer.id, for: bench.other) }
         await #expect(throws: DecisionError.notFound) {

@@ -1,4 +1,4 @@
-// A version of the default policy says which one it is.
+// The version of the default policy identifies it.
 
 import Decisions
 import Foundation

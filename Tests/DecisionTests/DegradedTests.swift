@@ -1,4 +1,5 @@
-// The store is away: answers go on, none is an error, none is a block, and sensitive actions are asked for more.
+// The store is unavailable: answers continue, none is an error, none is a block, and sensitive
+// actions need more checks.
 
 import Database
 import Decisions
@@ -9,7 +10,8 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct DegradedTests {
-    /// The store goes or comes with every thirtieth question: more than are under way at one time.
+    /// The store becomes unavailable or available with every thirtieth request: more than run at
+    /// one time.
     private final class Turns: Sendable {
         private let asked = Mutex(0)
 
@@ -42,7 +44,7 @@ import Testing
         #expect(try await bench.signUp("real", status: 2).decision == "allow")
         await expectUnavailable { try await bench.report(sensitive.id, .initiated, "reauthenticate") }
         await expectUnavailable { _ = try await bench.service.report(.label(.fraudulent), of: sensitive.id, for: bench.juice) }
-        // What was just answered is still shown.
+        // The last answer can still be read.
         #expect(try await bench.service.decision(sensitive.id, for: bench.juice) == sensitive.body)
         await #expect(throws: DecisionError.notFound) { _ = try await bench.service.decision(sensitive.id, for: bench.other) }
     }
@@ -126,7 +128,7 @@ import Testing
             if answer.event == "sensitive_action" { #expect(answer.decision == "require_verification") }
             if answer.event == "sign_up" { #expect(answer.decision == "require_verification") }
         }
-        // With the store back everything is in the log, once.
+        // When the store is available again, everything is in the log, once.
         try bench.storeIsAway(false)
         #expect(bench.log.count == 0)
         #expect(bench.log.dropped == 0)

@@ -1,4 +1,4 @@
-// What policies see of the device that a question names.
+// The device signals of policies, for the device that a request names.
 
 import WebAuthn
 import Accounts
@@ -21,7 +21,7 @@ import Testing
         - {id: asserted, effect: always, events: [sign_up, sign_in], challenge: human_check, reason: ASSERTED, condition: device.assertions >= 2}
         """
 
-    /// A service by that policy, with an authority whose devices juice's app accepts.
+    /// A service with that policy, and an authority whose devices juice's app accepts.
     private struct Setting {
         let bench: DecisionFixture
         let authority: TestDevice.Authority
@@ -70,7 +70,7 @@ import Testing
         #expect(try await setting.ask("a", "dv_no-such-device") == "require_verification")
         let device = try setting.attested(TestDevice(setting.authority))
         #expect(try await setting.ask("a", device) == "allow")
-        // It is a device of this app alone.
+        // Only this app knows the device.
         #expect(try await setting.ask("a", device, app: DecisionFixture.otherApp) == "require_verification")
     }
 
@@ -85,7 +85,7 @@ import Testing
         #expect(try await setting.ask("a", device) == "require_verification")
         let other = try setting.attested(TestDevice(setting.authority))
         #expect(try await setting.ask("a", other) == "allow")
-        // Those that were not named with it for long count no more.
+        // Accounts that were not named with it for long do not count.
         setting.bench.clock.advance(DeviceLimits.account)
         #expect(try await setting.ask("a", device) == "allow")
         #expect(try setting.bench.store.devices.deleteExpired(now: setting.bench.clock.now) == 3)
@@ -93,7 +93,7 @@ import Testing
         #expect(try await setting.ask("c", device) == "require_verification")
     }
 
-    /// Each account that a team named made a row, and was counted with every question.
+    /// The rows of a device are limited, even if a team names very many accounts.
     @Test func device_tooManyAccounts_stopsCounting() async throws {
         let setting = try await setting()
         let device = try setting.attested(TestDevice(setting.authority))
@@ -107,7 +107,7 @@ import Testing
         #expect(last == DeviceLimits.accounts + 1)
         let rows: Int64? = try store.database.value("SELECT COUNT(*) FROM device_accounts")
         #expect(rows == DeviceLimits.accounts)
-        // Those that are there are known still, and make room in time.
+        // The stored accounts are still known, and make room in time.
         #expect(try store.devices.facts(device: device, app: app, account: "a0", now: now).accounts == DeviceLimits.accounts)
         let later = now + DeviceLimits.account
         #expect(try store.devices.facts(device: device, app: app, account: "new", now: later).accounts == 1)

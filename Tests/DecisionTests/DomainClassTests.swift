@@ -1,4 +1,5 @@
-// Where an inbox is: by the program's lists, by the installation's own, and never by a name that leaves.
+// The class of an inbox's domain: by the program's lists, by the installation's own, and never by a
+// name that leaves.
 
 import Accounts
 import CEL
@@ -29,7 +30,8 @@ import Testing
         #expect(DomainClass.of(domain) == expected)
     }
 
-    /// Each line of the files can be looked up, and none is in two classes but where the order says which.
+    /// Each line of the files can be looked up, and a domain is in two classes only if the order
+    /// decides.
     @Test func domainLists_builtIn_areNormalAndDisjoint() {
         #expect(DomainLists.disposable.count == 8_335)
         for domain in DomainLists.disposable + DomainLists.relay + DomainLists.providers {
@@ -59,12 +61,12 @@ import Testing
         bench.lists.refresh(now: bench.clock.now)
         #expect(try await bench.ask(.signIn, sub: farm).decision == "allow")
         #expect(try await bench.ask(.signIn, sub: person).decision == "require_verification")
-        // A team's list of that name, or one of another kind, is another list.
+        // A team's list of that name, or a list of another kind, is a different list.
         try bench.store.liveLists.removeList(team: nil, name: "disposable_domains", change)
         try bench.store.liveLists.create(team: "juice", name: "disposable_domains", kind: .domain, change)
         bench.lists.refresh(now: bench.clock.now)
         #expect(try await bench.ask(.signIn, sub: farm).decision == "require_verification")
-        // Not one of ours: nothing is known.
+        // An inbox that is not here: its class is unknown.
         #expect(try await bench.ask(.signUp, token: bench.token("s", status: 1, nonce: "n"), nonce: "n").decision == "allow")
     }
 }

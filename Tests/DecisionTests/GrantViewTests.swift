@@ -1,4 +1,5 @@
-// What is settled before the policy is asked, and which signals it gets: the pure part alone.
+// The facts that are determined before the policy decides, and the signals that it gets: only the
+// pure part.
 
 import Accounts
 import Decisions
@@ -136,14 +137,15 @@ import Testing
             mark(same)?.prefix(20) == record.signals.split(separator: "\"context.ip_prefix\":").last?.prefix(20),
             "equal values, equal hashes")
         #expect(mark(other)?.prefix(20) != mark(same)?.prefix(20))
-        // What hangs on it cannot be made again, and is said.
+        // Conditions on it cannot be evaluated again, and the replay says so.
         let replay = try Replay(record, policy: try Self.policy().policy)
         #expect(replay.isIdentical)
         #expect(!replay.isWhole)
         #expect(replay.takenAsLogged == ["large", "odd"])
     }
 
-    /// The log has hashes of context: what a rule made of it then is known, and what another rule would make of it is not.
+    /// The log has hashes of context: the result of a rule of that time is known, and the result of
+    /// another rule is not.
     @Test func backtest_contextOfTheLog_isTakenFromTheSameConditionOrNotTold() async throws {
         func policy(_ rule: String) throws -> LoadedPolicy {
             let text = try #require(PolicyDocument(octets: StoredPolicy.builtIn.document)?.files["policy.yaml"])

@@ -1,4 +1,4 @@
-// account.hours_since_seen: what counts as being seen, and when.
+// account.hours_since_seen: the events that count as a visit, and their times.
 
 import Accounts
 import Decisions
@@ -14,7 +14,7 @@ import Testing
         return try #require(signals.firstMatch(of: #/"account\.hours_since_seen":(\d+)/#).map { Int($0.output.1) })
     }
 
-    /// Signing in to the app with Postern, as its page does.
+    /// Signs in to the app with Postern, like its page.
     private func authorize(_ bench: DecisionFixture, _ user: String) throws {
         _ = try bench.store.grants.authorize(
             AuthorizationRequest(clientID: DecisionFixture.app, userID: user), Change(actor: "user:\(user)", now: bench.clock.now)
@@ -30,12 +30,13 @@ import Testing
         let first = try await bench.ask(.signIn, sub: sub)
         #expect(first.reasons == ["DORMANT_ACCOUNT"])
         #expect(try hours(bench, first) == 5_000)
-        // A check that is not passed is no visit: who comes again is asked again.
+        // A check that is not passed is not a visit: the next request requires a check again.
         bench.clock.advance(60)
         #expect(try await bench.ask(.signIn, sub: sub).reasons == ["DORMANT_ACCOUNT"])
         try await bench.report(first.id, .initiated, "email_code")
         try await bench.report(first.id, .passed, "email_code")
-        // A sensitive action on the day of the return is one after a long sleep, whatever was passed for the sign-in.
+        // A sensitive action on the day of the return counts as one after a long absence, even if
+        // the sign-in needed and passed a check.
         bench.clock.advance(60)
         #expect(try await bench.ask(.sensitiveAction, sub: sub).reasons.contains("DORMANT_ACCOUNT"))
         bench.clock.advance(86_400)
@@ -44,7 +45,7 @@ import Testing
         #expect(try hours(bench, next) == 24)
     }
 
-    /// A backend that asks by `sub`, from a session of its own, has no fresh token.
+    /// A backend that names the user by `sub`, within its own session, has no fresh token.
     @Test func sensitiveAction_withoutAToken_isAskedOncePerVisit() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")
@@ -57,7 +58,7 @@ import Testing
         #expect(within.decision == "allow")
         #expect(try bench.logged(within.id).signals.contains("\"account.visit_hours\":5,"))
         try bench.log.flush()
-        // Being allowed makes no visit longer.
+        // An allow does not extend a visit.
         bench.clock.advance(20 * 3_600)
         let later = try await bench.ask(.sensitiveAction, sub: sub)
         #expect(later.reasons == ["STALE_TOKEN"] && later.challenges == ["reauthenticate"])
@@ -95,7 +96,7 @@ import Testing
         #expect(try hours(bench, try await bench.ask(.signIn, sub: sub)) == 24)
     }
 
-    /// Whoever comes every twelve hours is never away, though no two visits are a day apart.
+    /// A user who comes every twelve hours is never absent, although no two visits are a day apart.
     @Test func hoursSinceSeen_usedEveryTwelveHours_staysLow() async throws {
         let bench = try await DecisionFixture()
         let sub = try bench.user("u1")

@@ -1,4 +1,4 @@
-// Decisions by a policy that reads live lists, by the service as a host runs it.
+// Decisions by a policy that reads live lists, by the service of a host.
 
 import Accounts
 import CEL
@@ -52,7 +52,7 @@ import Testing
         #expect(try await ask(bench, [("ip", .string("198.51.101.7"))]) == "allow")
         #expect(try await ask(bench, [ip], isOther: true) == "require_verification")
         #expect(try await ask(bench, [phone]) == "require_verification")
-        // What one team wrote into its own list is nothing to another one.
+        // Another team does not see the entries that one team wrote into its own list.
         #expect(try await ask(bench, [phone], isOther: true) == "allow")
         try bench.storeIsAway(true)
         bench.lists.refresh(now: bench.clock.now)
@@ -63,7 +63,7 @@ import Testing
         #expect(try await ask(bench, [ip]) == "allow")
     }
 
-    /// What lists held then is not in the log, and they hold something else now.
+    /// The log does not contain the entries of that time, and the lists have other entries now.
     @Test func replay_ruleReadsList_takesItAsLogged() async throws {
         let bench = try await fixture()
         bench.lists.refresh(now: bench.clock.now)

@@ -1,4 +1,5 @@
-// A decision log as a month of ordinary use would leave it: made up from a seed, decided by the policy in force.
+// A decision log like that of a month of ordinary use: made up from a seed, decided by the policy
+// in force.
 
 import Database
 import Accounts

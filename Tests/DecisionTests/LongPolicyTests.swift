@@ -1,4 +1,4 @@
-// Policies that take long are not evaluated on Swift's few threads, on which HTTP is answered.
+// Policies that take long are not evaluated on Swift's few threads, which answer HTTP.
 
 import Decisions
 import RiskPolicy
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct LongPolicyTests {
-    /// Runs here, and counts.
+    /// Runs here, and counts its calls.
     private final class Counter: BlockingExecutor {
         private let counted = Mutex(0)
         var count: Int { counted.withLock { $0 } }
@@ -42,7 +42,7 @@ import Testing
         return before
     }
 
-    /// Four of them made health wait for 46 s.
+    /// Such policies must not delay health requests.
     @Test func policy_mayTakeLong_decidesOnItsOwnThreads() async throws {
         #expect(try await runs("[1, 2].exists(x, x == account.real_user_status)") == 1)
         #expect(try await runs("account.real_user_status == 2") == 0)

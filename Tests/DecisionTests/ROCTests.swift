@@ -1,4 +1,4 @@
-// The curve of a policy: how much of each kind is asked from each threshold on.
+// The curve of a policy: the share of each kind that needs a check, from each threshold on.
 
 import Decisions
 import TestSupport

@@ -1,4 +1,5 @@
-// Decisions for people to look at, and rules that leave an account alone, by the service as a host runs it.
+// Decisions for people to review, and rules that are snoozed for an account, by the service of a
+// host.
 
 import Accounts
 import Database
@@ -59,7 +60,7 @@ import Testing
         #expect(try await bench.ask(.signIn, sub: sub).decision == "require_verification")
     }
 
-    /// With a hundred others that had ended it counted as ended by whoever asked, and was in the audit.
+    /// An ended snooze cannot be ended again, and causes no line in the audit.
     @Test func snooze_over_cannotBeEnded() async throws {
         let (bench, sub) = try await bench()
         let first = try await bench.ask(.signIn, sub: sub)

@@ -1,4 +1,4 @@
-// What policies see of how a user signed in.
+// The signals of policies about how a user signed in.
 
 import Accounts
 import CEL

@@ -1,5 +1,6 @@
-// What one team does is nothing to another: the same answers and the same signals, whatever the other one did with the same
-// person, but for the counts of the inbox that span teams on purpose.
+// One team's actions have no effect on another: the same answers and the same signals, for all
+// actions of the other team with the same person. The only exception is the counts of the inbox
+// that span teams on purpose.
 
 import Accounts
 import CEL
@@ -10,7 +11,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct TeamIsolationTests {
-    /// Everything that a policy can read of the person, but `inbox.*`.
+    /// Everything that a policy can read about the person, except `inbox.*`.
     private static let text = """
         policy: p
         version: "1"
@@ -47,7 +48,7 @@ import Testing
         - {id: ever, effect: require, events: [sign_up, sensitive_action], challenge: email_code, reason: EVER, condition: account.age_hours < 1}
         """
 
-    /// What the other team does with the person.
+    /// The other team's actions with the person.
     private enum Action: CaseIterable { case ask, act, fail, pass, revoke }
 
     /// All sequences of up to three, and some of four to six: a fixed choice.
@@ -78,14 +79,16 @@ import Testing
             let seen = try await observe(bench, user: "u\(number)", sequence)
             if let expected { #expect(seen == expected, "\(sequence)") } else { expected = seen }
         }
-        // Else the comparison compares nothing: the rules do ask, and the counts count.
+        // Otherwise the comparison would be empty: the rules do require checks, and the counts
+        // count.
         let known = try #require(expected)
         #expect(known.count == 6)
         #expect(known[1].contains("velocity.by_inbox\":1") && known[5].contains("velocity.by_inbox\":3"))
         #expect(known[4].contains("ACCOUNT_HISTORY"))
     }
 
-    /// What the first team sees of a person, with the other team's actions between its questions.
+    /// The facts that the first team sees about a person, with the other team's actions between its
+    /// requests.
     private func observe(_ bench: DecisionFixture, user: String, _ actions: [Action]) async throws -> [String] {
         let sub = try bench.user(user)
         let otherSub = try bench.user(user, team: "other", app: DecisionFixture.foreignApp)
@@ -100,7 +103,7 @@ import Testing
         func look(_ event: PolicyEvent) async throws {
             let answer = try await ask(event, isOther: false)
             seen.append("\(answer.event) \(answer.decision) \(answer.challenges) \(answer.reasons) \(answer.status ?? -1)")
-            // The mark of the context differs from person to person.
+            // The mark of the context differs between persons.
             seen.append(try bench.logged(answer.id).signals.replacing(#/"context\.network":"[^"]*"/#, with: ""))
         }
         try await look(.signUp)

@@ -1,4 +1,5 @@
-// What a team must not be able to read: facts of other teams, out of codes, challenges, or the work that an answer takes.
+// Facts of other teams that a team must not be able to read, from codes, challenges, or the work of
+// an answer.
 
 import Accounts
 import Decisions
@@ -41,7 +42,7 @@ import Testing
         let record = try bench.logged(answer.id)
         #expect(record.reasons == ["INBOX_SIGNUP_VELOCITY"], "the operator's log is precise")
         #expect(record.asked == ["inbox-velocity"])
-        // Two different facts of others look the same.
+        // Two different facts of other teams look the same.
         let (second, other) = try await self.bench(signUpsElsewhere: 10)
         let burst = try await second.signUp(other, status: 2, isOwn: true)
         #expect(try second.logged(burst.id).reasons == ["INBOX_SIGNUP_BURST"])
@@ -62,7 +63,7 @@ import Testing
         for word in ["waived", "missing", "errors", "shadow", "inbox", "signups"] {
             #expect(!answer.body.contains(word), "\(word)")
         }
-        // Shown again it says no more.
+        // Shown again, it says no more.
         #expect(try await bench.service.decision(answer.id, for: bench.juice) == answer.body)
     }
 
@@ -78,7 +79,7 @@ import Testing
     }
 
     @Test func decision_factsOfOtherTeams_takesSameStatements() async throws {
-        // Time cannot be compared in a test; the statements that take it can.
+        // A test cannot compare time, but it can compare the statements that take it.
         var work: [[String]] = []
         for signUps in [0, 2] {
             let (bench, sub) = try await bench(signUpsElsewhere: signUps, bouncesElsewhere: 1)
@@ -117,7 +118,7 @@ import Testing
                 }
             }
         }
-        // What is in the clear is found, so the search works.
+        // Unencrypted text is found, so the search works.
         #expect(all.contains(answer.id))
     }
 }

@@ -1,4 +1,4 @@
-// An app's own account becomes one of Postern: asked about, checked, bound once.
+// An app's own account becomes one of Postern: requested, checked, bound once.
 
 import Accounts
 import Decisions
@@ -40,7 +40,7 @@ import Testing
         #expect(try await bench.service.complete(answer.id, identityToken: token, nonce: nonce, for: bench.juice) == body)
         #expect(try await !complete(bench, answer.id, "jane").isEmpty, "again, with another token of the same subject")
         await expectConflict { _ = try await complete(bench, answer.id, "mallory") }
-        // What was proved for the upgrade counts for the account.
+        // The proof for the upgrade counts for the account.
         #expect(try await bench.ask(.signIn, sub: "jane").reasons == ["RECENTLY_VERIFIED"])
         // A bound account is not bound again.
         let again = try await upgrade(bench)

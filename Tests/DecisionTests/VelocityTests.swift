@@ -1,4 +1,5 @@
-// What policies count, asked for as a backend does: what is counted, when it ends, and what no one else learns of it.
+// The counts of policies, as a backend sees them: the counted values, their end, and their secrecy
+// from others.
 
 import Accounts
 import CEL
@@ -31,7 +32,7 @@ import Testing
         return try await DecisionFixture(policy: LoadedPolicy(stored))
     }
 
-    /// Asks with a fresh token.
+    /// Sends a request with a fresh token.
     @discardableResult
     private func ask(
         _ bench: DecisionFixture, _ subject: String, network: String = "n", event: PolicyEvent = .signUp, nonce: String? = nil,
@@ -57,7 +58,7 @@ import Testing
         try bench.log.flush()
         #expect(try await ask(bench, "d").decision == "require_verification")
         #expect(try bench.logged(third.id).signals.contains(#""velocity.sign_ups":3"#))
-        // What is distinct is the account: one that comes again is not one more.
+        // The distinct value is the account: an account that comes again is not one more.
         #expect(try await ask(bench, "a", event: .signIn).decision == "require_verification")
         bench.clock.advance(3_600 + 3_600 / 32)
         #expect(try await ask(bench, "e").decision == "allow")
@@ -108,7 +109,8 @@ import Testing
         }
         #expect(signals.contains(#""velocity.inbox_accounts":3"#))
         let rows = try bench.database.read { connection throws(StoreFailure) in try connection.rows("SELECT * FROM velocity") }
-        // The first question is a sign-up, as Postern settles it: three networks of the account, three of the inbox, and it.
+        // The first request is a sign-up, as Postern determines it: three networks of the account,
+        // three of the inbox, and the inbox itself.
         #expect(rows.count == 7)
         #expect(!"\(rows)".contains("n1"))
     }
@@ -126,7 +128,8 @@ import Testing
         #expect(try bench.logged(back.id).signals.contains(#""velocity.sign_ups":4"#))
     }
 
-    /// A process that is killed loses what it had not written, and nothing else; another host sees what is written.
+    /// A process that is killed loses only its unwritten counts; another host sees the written
+    /// ones.
     @Test func counter_anotherHost_seesWhatIsWritten() async throws {
         let bench = try await fixture()
         try await ask(bench, "a")
@@ -149,7 +152,8 @@ import Testing
         #expect(try seen() == [2, 2])
     }
 
-    /// Ten inboxes at one domain of its owner's are seen by it; two at a provider have nothing in common.
+    /// The counter sees ten inboxes at one owner's domain; two inboxes at a provider have nothing
+    /// in common.
     @Test func counter_byInboxDomain_leavesOutProviders() async throws {
         let text = """
             policy: p

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct TemplateTests {
-    /// Mustache's own escaping goes by Character, and leaves what a mark joins.
+    /// Mustache's own escaping goes by Character, and leaves out characters that a mark joins.
     @Test(arguments: ["\u{600}<", "<\u{301}", "\u{D4E}<", "\u{111C2}<", "\u{FE0F}<", "\u{200D}<"])
     func html_valueWithMarkBesideATag_isEscaped(value: String) throws {
         let values: [String: Any] = ["value": value, "items": [["value": value]], "inner": ["value": value]]

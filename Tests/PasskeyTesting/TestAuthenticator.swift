@@ -1,4 +1,4 @@
-// An authenticator of ours: makes a credential and signs with it, rightly or with one thing wrong.
+// An authenticator of ours: makes a credential and signs with it, correctly or with one fault.
 
 import WebAuthn
 import MailCrypto
@@ -42,7 +42,7 @@ extension CBORValue: ExpressibleByIntegerLiteral, ExpressibleByStringLiteral {
     }
 }
 
-/// All that goes into a ceremony; each part may be changed before it is signed.
+/// All parts of a ceremony; each may be changed before it is signed.
 package struct TestAuthenticator {
     package let key: P256PrivateKey
     package var rpID = "id.example"
@@ -52,9 +52,9 @@ package struct TestAuthenticator {
     package var clientData: String
     package var coseKey: CBORValue
     package var statementFormat = "none"
-    /// Vouches for it, in the format `apple`.
+    /// Attests it, in the format `apple`.
     package var authority: TestDevice.Authority?
-    /// Octets behind the authenticator data.
+    /// Octets after the authenticator data.
     package var trailing: [UInt8] = []
 
     package static let challenge: [UInt8] = Array(repeating: 7, count: 32)

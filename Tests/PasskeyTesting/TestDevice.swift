@@ -4,7 +4,8 @@ import WebAuthn
 import MailCrypto
 import Support
 
-/// A device with a key that an authority of ours vouches for; each part may be changed before it is signed.
+/// A device with a key that an authority of ours attests; each part may be changed before it is
+/// signed.
 package struct TestDevice {
     /// Makes certificates.
     package struct Authority {
@@ -12,7 +13,7 @@ package struct TestDevice {
         /// Its own certificate, DER.
         package let certificate: [UInt8]
 
-        /// Of a key that a device made for one ceremony.
+        /// For a key that a device made for one ceremony.
         func certificate(of device: P256PublicKey, nonce: [UInt8]) throws -> [UInt8] {
             try DER.certificate(of: device, by: key, name: "Device", extensions: [DER.noAuthority, DER.nonce(nonce)])
         }
@@ -72,7 +73,7 @@ extension P256PrivateKey {
     }
 }
 
-/// As much of DER (X.690) and X.509 (RFC 5280) as a test needs.
+/// The parts of DER (X.690) and X.509 (RFC 5280) that a test needs.
 private enum DER {
     static func value(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
         let length: [UInt8] =

@@ -1,4 +1,5 @@
-// What can be told of a page without looking at it: its language, its headings, its labels, and the contrast of its colours.
+// Properties of a page that a program can check: its language, its headings, its labels, and the
+// contrast of its colours.
 
 import Accounts
 import Foundation
@@ -88,7 +89,7 @@ import Testing
                     #expect(next <= level + 1, "\(name): h\(level) is followed by h\(next)")
                     level = next
                 }
-                // An id stands once, and what refers to one finds it.
+                // An id occurs once, and each reference to an id finds it.
                 let ids = text.matches(of: /\sid="([^"]+)"/).map { String($0.output.1) }
                 #expect(Set(ids).count == ids.count, "\(name): \(ids)")
                 for match in text.matches(of: /\s(?:aria-describedby|aria-labelledby|for)="([^"]+)"/) {
@@ -96,7 +97,7 @@ import Testing
                         #expect(ids.contains(String(id)), "\(name): there is no \(id)")
                     }
                 }
-                // Every field has a label, every wrong one says what is wrong.
+                // Every field has a label, and every wrong one has an error text.
                 for match in text.matches(of: /<input[^>]*>/) where try attribute("type", match.output) != "hidden" {
                     let id = try #require(try attribute("id", match.output))
                     #expect(text.contains("<label for=\"\(id)\">"), "\(name): \(id) has no label")
@@ -104,12 +105,12 @@ import Testing
                         #expect(try attribute("aria-describedby", match.output)?.contains("problem") == true, "\(name)")
                     }
                 }
-                // Buttons and links have words; words are not the same for different things.
+                // Buttons and links have words; different actions have different words.
                 for match in text.matches(of: /<(?:button|a)\b[^>]*>(.*?)<\/(?:button|a)>/.dotMatchesNewlines()) {
                     let words = match.output.1.replacing(/<[^>]*>/, with: "").trimmingCharacters(in: .whitespacesAndNewlines)
                     #expect(!words.isEmpty, "\(name): \(match.output.0)")
                 }
-                // Forms that change something go by POST, and every element that is opened is closed.
+                // Forms that change data use POST, and every opened element is closed.
                 #expect(count("<form") == count("method=\"post\""), "\(name)")
                 for element in [
                     "div", "form", "ul", "li", "section", "main", "p", "h1", "h2", "table", "tr", "span", "button", "a", "code",
@@ -167,7 +168,7 @@ import Testing
         #expect(!css[end.lowerBound...].contains("#"))
     }
 
-    /// The grounds on which an operator's colour is tried are those of the sheet.
+    /// The style sheet has all backgrounds against which an operator's colour is tested.
     @Test func style_containsEveryGroundOfAccentColours() {
         for ground in AccentColours.lightGrounds + AccentColours.darkGrounds {
             #expect(PortalStyle().css.contains("\(ground);"), "\(ground)")

@@ -1,4 +1,4 @@
-// What a card and the page of an address say, compared with what happened in the store.
+// The texts of a card and of an address's page, compared with the events in the store.
 
 import Accounts
 import Database
@@ -13,7 +13,7 @@ import Testing
 @testable import Portal
 
 @Suite(.blocking) struct AddressCardTests {
-    /// What the pages say of one state of the address.
+    /// The texts of the pages for one state of the address.
     struct Case: Sendable, CustomTestStringConvertible {
         let name: String
         let arrange: @Sendable (PortalFixture) throws -> Void
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    /// The page said that the user had done what they had not.
+    /// The page must not say that the user did something that another cause did.
     @Test func reason_ofEachRefusal_isAWordOfItsOwn() throws {
         let english = try Languages.builtIn().best([], accepted: "en")
         let reasons = UserRefusal.allCases.map { PortalPage.reason($0, team: "Juice", in: english) }
@@ -201,12 +201,12 @@ import Testing
             let account = try #require(
                 try fixture.store.persons.accounts(user: "anna", since: 0, now: fixture.now).first { $0.number == number })
             #expect(account.emailKind == .privateRelay && account.address != nil && account.isActive)
-            // Of an address that is hidden there is nothing to hide.
+            // A hidden address cannot be hidden again.
             #expect(try await anna.submit("/me/addresses/1/hide").status == 409)
         }
     }
 
-    /// They said "They know your name" where none was given, and another name than was given.
+    /// The page must name the name only if it was given, and only the given one.
     @Test(
         arguments: [
             (PersonName(given: nil, family: nil), nil), (PersonName(given: "Pau", family: nil), "Pau"),

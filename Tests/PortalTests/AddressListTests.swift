@@ -1,4 +1,4 @@
-// What a user finds again among many addresses: searched, in the language's order, page by page.
+// How a user finds one of many addresses: search, the language's order, pages.
 
 import Accounts
 import Database
@@ -44,7 +44,7 @@ import Testing
         #expect(titles(items, AddressListQuery(search: "miete bank")) == ["Für die Miete"])
         #expect(titles(items, AddressListQuery(search: "x3q7@relay")) == ["Shop"])
         #expect(titles(items, AddressListQuery(search: "com.cafe")) == ["Café Olé"])
-        // In a random address such a word says nothing.
+        // A short word in a random address is not a match.
         #expect(titles(items, AddressListQuery(search: "x3q7")).isEmpty)
         #expect(titles(items, AddressListQuery(search: "tea")).isEmpty)
     }
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    /// 120 addresses were one page of 28,000 pixels.
+    /// 120 addresses must not be one page.
     @Test func addressesPage_manyAddresses_isPagedAndSearchable() async throws {
         try await signedIn { fixture, anna in
             for number in 1...60 {
@@ -114,7 +114,7 @@ import Testing
             #expect(second.lowerBound < tenth.lowerBound)
             text = try await anna.get("/me?page=3").text
             #expect(shown().count == 11 && !text.contains("rel=\"next\"") && text.contains("href=\"/me?page=2\""))
-            // Off, from the middle of a search: back to the same place, and the notice names it.
+            // The form leads back to the same place in a search, and the notice names the address.
             text = try await anna.get("/me?search=shop+33").text
             #expect(shown().count == 1)
             let number = try #require(text.firstMatch(of: /id="address-([0-9]+)"/)).output.1
@@ -130,7 +130,8 @@ import Testing
         }
     }
 
-    /// One page of ten thousand addresses is as large as one of a hundred, and asks the store as often.
+    /// One page of ten thousand addresses is as large as one of a hundred, with as many queries of
+    /// the store.
     @Test func addressesPage_tenThousandAddresses_keepsItsSize() async throws {
         try await signedIn { fixture, anna in
             func fill(_ numbers: ClosedRange<Int>) throws {
@@ -175,7 +176,8 @@ import Testing
             #expect(text.contains("asked for\nwholesale-word</textarea>"))
             #expect(try await anna.get("/me?search=wholesale").text.contains("Zucchini"))
             #expect(try await anna.get("/me/data.json").text.contains("wholesale-word"))
-            // Nobody else's, and nothing of it in the file of the store, the log or the audit.
+            // No other user has it, and the file of the store, the log and the audit do not contain
+            // it.
             let bob = Browser(fixture)
             try await bob.signIn("bob")
             #expect(try await bob.submit("/me/addresses/1/notes", ["name": "mine"]).status == 404)
@@ -186,7 +188,7 @@ import Testing
                 }
                 #expect(!fixture.log.lines.contains { $0.contains(word) })
             }
-            // Refused with what was typed, and taken away again.
+            // A refused text is shown again, and can be removed.
             try await anna.get("/me/addresses/1")
             let long = try await anna.submit(
                 "/me/addresses/1/notes", ["name": String(repeating: "x", count: 81), "note": "kept"])
@@ -198,7 +200,7 @@ import Testing
         }
     }
 
-    /// A browser shows a date as its own language has it, whatever the page's is.
+    /// A browser shows a date in its own language, for every language of the page.
     @Test(arguments: [
         ("en", ["day", "month", "year"], "December"), ("de", ["day", "month", "year"], "Dezember"),
         ("ja", ["year", "month", "day"], "12月"), ("ar", ["day", "month", "year"], "ديسمبر"),
@@ -278,7 +280,7 @@ import Testing
             #expect(text.contains("The sender is not known to belong to The &lt;Juice&gt; Company<br>"))
             #expect(text.contains("spam.example</bdi>") && text.contains("The sender could not prove who it is"))
             #expect(!text.contains("<b>.example"))
-            // Blocked by what was typed, in the same place when it was wrong.
+            // The typed text stays in its field after an error.
             let wrong = try await anna.submit("/me/addresses/1/block", ["sender": "other.example"])
             #expect(wrong.status == 422 && wrong.text.contains("Mail from there does not come to this address."))
             #expect(wrong.text.contains("value=\"other.example\""))
@@ -287,7 +289,7 @@ import Testing
             #expect(text.contains("<code>ads@juice.example</code>") && text.contains("Mail from there is refused from now on."))
             let data = try await anna.get("/me/data.json").text
             #expect(data.contains("ads@juice.example") && data.contains("\"sender_not_of_the_team\""))
-            // Nobody else's.
+            // No other user's.
             let bob = Browser(fixture)
             try await bob.signIn("bob")
             #expect(try await bob.submit("/me/addresses/1/block", ["sender": "juice.example"]).status == 404)
@@ -311,7 +313,7 @@ import Testing
             #expect(text.contains("reaches <strong>work@home.example</strong>"))
             let mail = try fixture.mail("anna@home.example")
             #expect(mail.contains("one of your relay addresses goes to another") && !mail.contains("Juice"))
-            // Not an inbox of someone else's, not one that is not confirmed.
+            // Not another user's inbox, and not an unconfirmed one.
             let other = try fixture.store.inboxes.add(
                 user: "anna", PortalFixture.inbox("later@home.example"), isVerified: false, isReplyOnly: false,
                 PortalFixture.change)
@@ -356,7 +358,7 @@ import Testing
         #expect(try AppIcon(png: Self.png(side: 64)).png.count > 40)
     }
 
-    /// The head and the end of such a file; nothing here decodes what is between.
+    /// The head and the end of such a file; nothing here decodes the part between.
     static func png(side: Int, height: Int? = nil, padding: Int = 0) -> [UInt8] {
         func number(_ value: Int) -> [UInt8] { [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: value >> $0) } }
         return [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A] + number(13) + Array("IHDR".utf8) + number(side)

@@ -1,5 +1,5 @@
-// No scalar takes the escaping away from what follows it: every page and every mail, with every scalar that joins its neighbours
-// to one character.
+// No scalar prevents the escaping of the next character: every page and every mail, with every
+// scalar that forms one Character with its neighbours.
 
 import Foundation
 import Languages
@@ -9,7 +9,8 @@ import Testing
 @testable import Portal
 
 @Suite struct EscapingTests {
-    /// Scalars that Unicode joins to what precedes or follows them (UAX #29: Extend, ZWJ, SpacingMark, Prepend).
+    /// Scalars that Unicode joins to the previous or next one (UAX #29: Extend, ZWJ, SpacingMark,
+    /// Prepend).
     private static let joining: [Unicode.Scalar] = {
         let prepended: [UInt32] = [
             0x600, 0x601, 0x602, 0x603, 0x604, 0x605, 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0xD4E, 0x110BD, 0x110CD, 0x111C2,
@@ -25,7 +26,7 @@ import Testing
         return prepended.compactMap(Unicode.Scalar.init) + extending
     }()
 
-    /// Each of them before and after each character that means something in HTML.
+    /// Each of them before and after each character that has a meaning in HTML.
     private static let hostile: String = {
         var text = String.UnicodeScalarView("x".unicodeScalars)
         for scalar in joining {
@@ -35,7 +36,7 @@ import Testing
         return String(text)
     }()
 
-    /// The first place where a character of markup follows one of the scalars as it is.
+    /// The first place at which an unescaped character of markup follows one of the scalars.
     private static func leak(_ html: String) -> String? {
         let scalars = Array(html.unicodeScalars)
         let known = Set(joining)
@@ -50,7 +51,8 @@ import Testing
         return nil
     }
 
-    /// The names of a template: those of values, and those of sections that are shown where there is no value, or an empty one.
+    /// The names of a template: those of values, and those of sections for an absent or empty
+    /// value.
     private static func names(_ template: String) -> (all: Set<String>, inverted: Set<String>, emptied: Set<String>) {
         var (all, inverted, emptied): (Set<String>, Set<String>, Set<String>) = ([], [], [])
         let tags = template.matches(of: #/\{\{\{?([#^\/&]?)\s*(empty\()?([A-Za-z_]+)\)?\s*\}?\}\}/#)
@@ -87,7 +89,7 @@ import Testing
             let text = try String(contentsOf: file, encoding: .utf8)
             let template = try HTMLTemplate(Catalogue.english.localised(text))
             let (all, inverted, emptied) = Self.names(text)
-            // What our own code gives as markup.
+            // The values that our own code gives as markup.
             let ours: Set<String> = ["content", "mark"]
             for (left, empty) in [([], []), (inverted, emptied)] {
                 let given = all.subtracting(ours).subtracting(left)
@@ -98,7 +100,7 @@ import Testing
         }
     }
 
-    /// A name that no view has would be left out of the page in silence.
+    /// A name that no view has would be left out of the page without an error.
     @Test func templates_everyName_isAPropertyOfAView() throws {
         let enumerator = try #require(
             FileManager.default.enumerator(

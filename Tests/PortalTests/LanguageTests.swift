@@ -1,4 +1,4 @@
-// Pages in the languages that are built in, and in those of an operator.
+// Pages in the built-in languages, and in those of an operator.
 
 import Accounts
 import Database
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    /// These were in English, without style, and ended there.
+    /// These messages must be whole pages in the user's language.
     @Test func message_inPlaceOfAnAnswer_isAPageInTheUsersLanguage() async throws {
         try await SheetFixture.with { sheet in
             let browser = Browser(sheet.fixture)
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    /// Refusals for operators, which name commands and identifiers, were on the page in English.
+    /// Refusals for operators, which name commands and identifiers, must not be on the page.
     @Test(arguments: [
         ("de", StoreFailure.Refused.notFound, "Das gibt es nicht mehr."), ("fr", .exists, "existe déjà"),
         ("es", .limit, "demasiado"), ("en", .unmet, "That is not possible at the moment."), ("ja", .invalid, "できません"),
@@ -114,7 +114,7 @@ import Testing
         let language = languages.best([tag], accepted: nil)
         let said = languages.sentence(of: .refused(code, "user u-1 has no such inbox: see postern inbox list u-1"), in: language)
         #expect(said.contains(words) && !said.contains("u-1") && !said.contains("postern"), "\(said)")
-        // What is for users is in their words, with its number.
+        // Texts for users are in their language, with the number.
         let left = languages.sentence(of: .refused(.invalid, "the code is wrong; tries left: 3"), in: language)
         #expect(left.contains("3") && (tag == "en") == left.contains("tries left"), "\(left)")
     }
@@ -129,7 +129,7 @@ import Testing
             #expect(try await anna.get("/me/sign-in", headers: ["Accept-Language": "fr"]).text.contains("<html lang=\"de\""))
             try await anna.submit("/me/language", ["language": "xx"])
             #expect(try await anna.get("/me/sign-in", headers: ["Accept-Language": "fr"]).text.contains("<html lang=\"de\""))
-            // Nowhere but to pages of ours, and never to what a link opens.
+            // It leads only to our own pages, and never to an address that a link opens.
             for away in [
                 "https://evil.example/", "//evil.example", "/me/../evil", "/me/sign-in/abcdefghijklmnopqrstuvwxyz234567",
                 "/auth/token",
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    /// It led from the form with the code to the one with the address.
+    /// It must lead to the form with the code, not to the one with the address.
     @Test func language_chosenOnThePageOfARefusedForm_leadsBackToItsPage() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    /// Words stand in attributes too: a quotation mark would have ended one.
+    /// Words are in attributes too: a quotation mark would end one.
     @Test func language_quotationMarksInText_areEscaped() throws {
         let languages = try languages(
             "nl.json",
@@ -221,10 +221,10 @@ import Testing
         ("fr.json", #"{"texts": {}, "plural": {"one": "n = 2..1"}}"#, "plural must"),
         ("fr.json", #"{"texts": {}, "plural": {"one": "n = 1 and"}}"#, "plural must"),
         ("fr.json", #"{"texts": {}, "plural": {"one": ""}}"#, "plural must"),
-        // What is begun and not ended went on in the page.
+        // An unfinished tag would continue in the page.
         ("fr.json", #"{"texts": {"Hi": "<img src=x alt="}}"#, "other places"),
         ("fr.json", #"{"texts": {"Hi": "a }} b"}}"#, "other places"),
-        // Of two one was taken, and no one was told which; what a plural had was not looked at.
+        // Of two texts with the same key it is unclear which one counts; plurals are checked too.
         ("fr.json", #"{"texts": {"Sign in": "a", "Sign  in": "b"}}"#, "twice"),
         ("fr.json", #"{"texts": {"{n} hours": {"one": 1, "other": "{n} h"}}}"#, "plural form"),
         ("fr.json", #"{"texts": {"{n} hours": {"on": "h", "other": "{n} h"}}}"#, "plural form"),
@@ -238,7 +238,7 @@ import Testing
         }
     }
 
-    /// It was read to its end before its size was looked at: there may be none.
+    /// The size is checked before the file is read: a special file may have no end.
     @Test func language_specialOrLargeFile_isRefused() throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("postern-languages-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -275,7 +275,7 @@ import Testing
         #expect(minutes("ja", 20) == "20 分間" && minutes("en", 20) == "20 minutes")
     }
 
-    /// They were found by a regular expression that was read anew for each text, at each start.
+    /// The search for placeholders gives the same result as the regular expression.
     @Test func catalogue_placesOfText_matchTheExpression() {
         let pattern = /\{\{?[^}]*\}?\}|<[^>]*>/
         var texts = [""]

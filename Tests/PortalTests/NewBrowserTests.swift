@@ -1,4 +1,4 @@
-// A sign-in in a browser that is new is told by mail.
+// A sign-in in a new browser is reported by mail.
 
 import Accounts
 import TestSupport
@@ -30,10 +30,10 @@ import Testing
             #expect(fixture.mailCount("anna@home.example") == 1)
             #expect(try told(fixture, "anna@home.example"))
             #expect(!(try fixture.mail("anna@home.example").contains("old.example")))
-            // In the same browser it is no news.
+            // The same browser causes no message.
             try await signIn(fixture, "anna@old.example", browser)
             #expect(fixture.mailCount("anna@home.example") == 1)
-            // Nor is a browser known that another user used.
+            // A browser that another user used is not known either.
             let other = Browser(fixture)
             try await signIn(fixture, "bob@home.example", other)
             try await signIn(fixture, "anna@old.example", other)
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    /// The message says to sign out everywhere; a browser of before was known all the same, and its next sign-in told no one.
+    /// The message advises to sign out everywhere; after that, earlier browsers are new again.
     @Test func newBrowserNotice_afterSignOutEverywhere_isSentAgain() async throws {
         try await PortalFixture.with { fixture in
             _ = try fixture.store.inboxes.add(

@@ -1,4 +1,4 @@
-// What users are told by mail of their own page: that everything is to be deleted, a new passkey, mail that was refused.
+// Mail to users about their own page: a planned deletion, a new passkey, refused mail.
 
 import Accounts
 import Database
@@ -14,7 +14,7 @@ import Testing
 @Suite(.blocking) struct OwnMessageTests {
     private static let day: Int64 = 86_400
 
-    /// Signs anna in and has her ask for the deletion, up to the last button.
+    /// Signs anna in and requests the deletion, up to the last button.
     private func plan(_ fixture: PortalFixture, headers: [String: String] = [:]) async throws -> Browser {
         let anna = Browser(fixture)
         try await anna.signIn("anna")
@@ -41,7 +41,7 @@ import Testing
             let bob = Browser(fixture)
             try await bob.signIn("bob")
             #expect(!(try await bob.get("/me").text.contains("is deleted on")))
-            // The time comes for no one yet; mail goes on.
+            // The day has not come for any user; mail continues.
             #expect(try fixture.store.users.removeDue(now: fixture.now + 7 * Self.day - 1) == 0)
             #expect(try await anna.submit("/me/keep").location == "/me/data")
             let kept = try await anna.get("/me/data").text
@@ -79,7 +79,7 @@ import Testing
             let bob = Browser(fixture)
             try await bob.signIn("bob")
             #expect(try await bob.get("/me/security").text.matches(of: /, by mail/).count == 1)
-            // No more than are of use.
+            // Not more than are useful.
             for _ in 0..<25 {
                 fixture.now += 3600
                 try await bob.signIn("bob")
@@ -91,7 +91,7 @@ import Testing
 
     // MARK: Data
 
-    /// The download has just what its schema says, and the page to read has it too.
+    /// The download has exactly the fields of its schema, and so has the page to read.
     @Test func dataDownload_everyField_matchesItsSchema() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
@@ -156,7 +156,7 @@ import Testing
         try await PortalFixture.with { fixture in
             let portal = try #require(fixture.portal)
             let inbox = "anna@home.example"
-            // What she did herself is no news.
+            // Her own actions cause no message.
             try Self.refuse(fixture, .forwardingOff)
             try portal.tellOfRefusals()
             #expect(fixture.mailCount(inbox) == 0)
@@ -167,7 +167,7 @@ import Testing
             let message = try fixture.mail(inbox)
             #expect(message.contains("The sender is not known to belong to those who have the address"))
             #expect(!message.contains("now.example"), "no word of the sender's")
-            // Another kind waits for the week to end, and the old one is not told again.
+            // Another kind waits for the end of the week, and the old one is not reported again.
             try Self.refuse(fixture, .dkimFailed)
             fixture.now += 7 * Self.day - 1
             try portal.tellOfRefusals()
@@ -222,7 +222,7 @@ import Testing
         #expect(try take(fixture.store.persons, now: fixture.now).map(\.userID) == ["anna"])
     }
 
-    /// After 90 days the same is told again, whether or not what was told then is deleted yet.
+    /// After 90 days the same kind is reported again, even if its record still exists.
     @Test(arguments: [true, false]) func refusalNotice_toldOver90DaysAgo_isDueAgain(isDeleted: Bool) throws {
         let fixture = try PortalFixture()
         defer { fixture.stop() }

@@ -1,5 +1,6 @@
-// Every page of /me and every state of it in a real browser, in three languages: it fits, can be pressed and read, works by
-// keyboard and without scripts. Pictures go to .build/screenshots.
+// Every page of /me and every state of it in a real browser, in three languages. It fits, its
+// elements are large enough, and it works by keyboard and without scripts. Pictures go to
+// .build/screenshots.
 
 import Accounts
 import Foundation
@@ -34,8 +35,8 @@ struct PageLayoutTests {
         }
     }
 
-    /// The page on a port of this machine, and a browser in front of it. The steps wait for the browser, on a thread
-    /// of their own.
+    /// The page on a port of this machine, with a browser. The steps wait for the browser, on their
+    /// own thread.
     func visit(
         _ looks: PageLooks = .standard, _ steps: @escaping @Sendable (PortalFixture, String, Chromium) throws -> Void
     ) async throws {
@@ -57,7 +58,7 @@ struct PageLayoutTests {
         #expect(findings == [], "\(findings.joined(separator: "\n"))")
     }
 
-    /// By code, as a person does.
+    /// By code, like a person.
     private static func signIn(_ browser: Chromium, _ fixture: PortalFixture, _ url: String) throws {
         try browser.open("\(url)/me/sign-in")
         try browser.type("anna@home.example", into: "#email")
@@ -68,7 +69,7 @@ struct PageLayoutTests {
         _ = try browser.shows(".sign-out", "")
     }
 
-    /// Addresses in every state, and something to read in each place.
+    /// Addresses in every state, with text in each place.
     private static func fill(_ fixture: PortalFixture) throws {
         let (store, change) = (fixture.store, PortalFixture.change)
         let today = Day.number(fixture.now)
@@ -117,7 +118,7 @@ struct PageLayoutTests {
             isReplyOnly: false, change)
     }
 
-    /// Ten teams and more of anna's.
+    /// Ten teams and more for anna.
     private static func addShops(_ fixture: PortalFixture, _ numbers: ClosedRange<Int>) throws {
         for number in numbers {
             let (team, app) = ("s\(number)", "com.s\(number)")
@@ -152,7 +153,7 @@ struct PageLayoutTests {
         }
     }
 
-    /// The second request of a sheet was answered with 409, and the user saw an error for what had gone well.
+    /// A double click must not cause an error for a request that succeeded.
     @Test func form_doubleClick_isSentOnce() async throws {
         try await visit { fixture, url, browser in
             try Self.signIn(browser, fixture, url)
@@ -174,7 +175,7 @@ struct PageLayoutTests {
             try Self.signIn(browser, fixture, url)
             try Self.fill(fixture)
             try Self.addShops(fixture, 10...40)
-            /// With Tab until what is focused fits.
+            /// Presses Tab until the focused element matches.
             func reach(_ selector: String) throws {
                 for _ in 1...80 {
                     try browser.press(Chromium.Key.tab)
@@ -281,7 +282,7 @@ extension PageLayoutTests {
         }
     }
 
-    /// What mail programs show of our messages, which is the same page in most.
+    /// The display of our messages in mail programs, which is the same page in most of them.
     @Test(arguments: ["en", "de", "ar"]) func notice_everyKindAndLanguage_hasNoLayoutFindings(_ language: String) async throws {
         let languages = try Languages.builtIn()
         let templates = try NoticeTemplates.standard(languages)

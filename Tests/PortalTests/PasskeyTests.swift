@@ -1,4 +1,4 @@
-// Passkeys on the page: added and used with an authenticator of ours, and everything that is not to work.
+// Passkeys on the page: added and used with an authenticator of ours, and all misuse.
 
 import Database
 import Foundation
@@ -88,7 +88,7 @@ import WebAuthn
             }
             let attested: [Int64] = try fixture.store.database.values("SELECT is_attested FROM passkeys ORDER BY id")
             #expect(attested == [1, 0, 0])
-            // A statement that is wrong is no passkey at all.
+            // A passkey with a wrong statement is refused.
             try await anna.get("/me/security")
             var forged = try authenticator(9)
             (forged.statementFormat, forged.authority) = ("apple", known)
@@ -192,7 +192,7 @@ import WebAuthn
                 answers.insert(answer.text.replacing(/(value|data-challenge|data-unknown)="[A-Za-z0-9_-]*"/, with: ""))
                 #expect(visitor.cookies["__Host-postern-session"] == nil)
             }
-            // Why, stands in the log alone; the browser is told which passkey no one has.
+            // Only the log has the reason; the browser learns which passkey no user has.
             #expect(answers.count == 1)
             #expect(fixture.log.lines.filter { $0.contains("a sign-in by passkey was refused") }.count == changed.count)
             #expect(try await anna.submit("/me/passkey", signIn(authenticator, anna)).location == "/me")
@@ -212,7 +212,7 @@ import WebAuthn
         }
     }
 
-    /// The next device of its owner may not count, or count by itself.
+    /// The owner's next device may not count, or may count by itself.
     @Test func syncedPasskey_countGoesBack_signsIn() async throws {
         try await withPasskey { fixture, _, authenticator in
             var authenticator = authenticator
@@ -243,7 +243,7 @@ import WebAuthn
             try await bob.get("/me/security")
             #expect(try await bob.submit("/me/passkeys", form).status == 422)
             #expect(try fixture.store.passkeys.passkeys(user: "bob").map(\.name) == ["Passkey"])
-            // Another's is not there, whatever is done with its number.
+            // Another user's passkey is not found under its number.
             let number = try #require(try fixture.store.passkeys.passkeys(user: "anna").first?.number)
             try await bob.get("/me/security")
             #expect(try await bob.submit("/me/passkeys/\(number)/remove").status == 404)
@@ -281,7 +281,7 @@ import WebAuthn
         }
     }
 
-    /// Once for each user of a browser that can make one, and never to who has one.
+    /// Once for each user of a browser that can make one, and never to a user who has one.
     @Test func passkey_afterACode_isOfferedOnce() async throws {
         try await PortalFixture.with { fixture in
             let home = Browser(fixture)

@@ -1,4 +1,4 @@
-// What a user changes on the page leaves a line in the audit.
+// Each change of a user on the page adds a line to the audit.
 
 import Accounts
 import Database
@@ -18,7 +18,7 @@ import Testing
         ("account_notes", "what users write for themselves"), ("account_blocks", "what users block for themselves"),
     ]
 
-    /// What the forms of the page send, nearly all at once: each reads its own.
+    /// The fields of nearly all forms of the page, sent at once: each form reads its own.
     private static let fields = [
         "state": "off", "name": "Shop", "note": "n", "inbox": "2", "sender": "a@b.example",
         "email": "new@home.example", "sure": "yes", "decision": "rd_1",
@@ -35,7 +35,7 @@ import Testing
                 PortalFixture.change)
             try fixture.askForCheck(reasons: "new_account")
             let routes = fixture.routes.filter { $0.method == .post && $0.path.hasPrefix("/me/") && !$0.path.contains("sign-in") }
-            // What ends things comes last.
+            // Requests that delete come last.
             let ends = ["/remove", "/sign-out", "/end", "/delete", "/apps/"]
             let ordered =
                 routes.filter { route in !ends.contains { route.path.contains($0) } }

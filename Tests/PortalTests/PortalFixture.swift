@@ -1,4 +1,4 @@
-// The page over a store and its own mail server, and a visitor with a cookie jar.
+// The page over a store and its own mail server, and a visitor with cookies.
 
 import Database
 import Accounts
@@ -23,19 +23,19 @@ import Testing
 @testable import HTTP
 @testable import Portal
 
-/// What a request was answered.
+/// The answer to a request.
 struct Response: Sendable {
     let status: Int
     let headers: HTTPFields
     let text: String
 
-    /// Where it leads by itself: by a redirect, or from a page that goes on.
+    /// The address to which it leads by itself: by a redirect, or from a page that continues.
     var location: String? {
         headers[.location]
             ?? (status == 200 && header("Refresh").hasPrefix("0; url=") ? String(header("Refresh").dropFirst(7)) : nil)
     }
     func header(_ name: String) -> String { HTTPField.Name(name).flatMap { headers[$0] } ?? "" }
-    /// What is in the place of the group.
+    /// The text of the group.
     func first(_ pattern: Regex<(Substring, Substring)>) -> String? { text.firstMatch(of: pattern).map { String($0.output.1) } }
 }
 
@@ -51,7 +51,8 @@ final class PortalFixture: Sendable {
     let queue = MailQueue()
     let pool = BlockingPool(.requests, threads: 2)
     let log = LogRecorder()
-    /// Apart from the fixture, so that routes that know the time do not keep the fixture, its files and its threads alive.
+    /// Separate from the fixture, so that routes that know the time do not keep the fixture, its
+    /// files and its threads alive.
     private let time: Time
     /// Another host of the same store; nil for the first.
     private let first: PortalFixture?
@@ -73,9 +74,10 @@ final class PortalFixture: Sendable {
     var portal: PortalPage? { made.withLock { $0?.page } }
 
     /// - Parameters:
-    ///   - signUp: with it the page is the sign-in page of apps too, and /auth is there.
+    ///   - signUp: with it, the page is also the sign-in page of apps, with the routes of /auth.
     ///   - database: a migrated one; by default a new file.
-    ///   - first: makes this another host of the same installation, with the time and the mail server of the first.
+    ///   - first: makes this another host of the same installation, with the time and the mail
+    ///     server of the first.
     init(
         url: String? = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signIn: SignInLimits = .standard,
         signUp: SignUpRules? = nil, requiredLevel: SignInLevel = .any,
@@ -139,7 +141,7 @@ final class PortalFixture: Sendable {
         }
     }
 
-    /// Logs that a check was asked of anna at sign-up.
+    /// Logs that a check was required of anna at sign-up.
     func askForCheck(reasons: String) throws {
         try store.database.write(.durable) { connection throws(StoreFailure) in
             try connection.run(
@@ -168,7 +170,7 @@ final class PortalFixture: Sendable {
 
     static func inbox(_ text: String) throws -> InboxAddress { InboxAddress(try AddrSpec.typed(text)) }
 
-    /// Makes a fixture, and ends it whatever happens.
+    /// Makes a fixture, and ends it in every case.
     static func with(
         url: String = url, limits: NoticeLimits = NoticeLimits(perInbox: 50, perUser: 100), signIn: SignInLimits = .standard,
         signUp: SignUpRules? = nil, requiredLevel: SignInLevel = .any,
@@ -195,7 +197,7 @@ final class PortalFixture: Sendable {
         }
     }
 
-    /// The newest message to an inbox, once everything that waits was written: its text.
+    /// The text of the newest message to an inbox, after all waiting messages were written.
     func mail(_ inbox: String) throws -> String {
         queue.drain()
         let message = try #require(sink.messages(to: "<\(inbox)>").last)
@@ -222,11 +224,11 @@ final class PortalFixture: Sendable {
     }
 }
 
-/// A browser: keeps cookies, and says where its forms come from.
+/// A browser: keeps cookies, and sends the origin of its forms.
 final class Browser {
     let fixture: PortalFixture
     private(set) var cookies: [String: String] = [:]
-    /// The page that is open.
+    /// The open page.
     private(set) var page = Response(status: 0, headers: [:], text: "")
 
     init(_ fixture: PortalFixture) { self.fixture = fixture }
@@ -234,7 +236,7 @@ final class Browser {
     @discardableResult
     func get(_ path: String, headers: [String: String] = [:]) async throws -> Response { try await ask(.get, path, nil, headers) }
 
-    /// Sends a form of the page that is open, with its token.
+    /// Sends a form of the open page, with its token.
     @discardableResult
     func submit(
         _ path: String, _ fields: [String: String] = [:], token: Bool = true,
@@ -261,7 +263,7 @@ final class Browser {
         return page
     }
 
-    /// Goes where it is sent, as long as that is ours: the page, or the answer that leads away.
+    /// Follows redirects to our own pages: the last page, or the answer that leads away.
     @discardableResult
     func follow() async throws -> Response {
         while page.status == 303 || page.status == 200, let location = page.location {
@@ -272,10 +274,10 @@ final class Browser {
         return page
     }
 
-    /// Takes over a cookie, as someone would who planted or stole it.
+    /// Takes over a cookie, like an attacker who planted or stole it.
     func take(_ name: String, _ value: String?) { cookies[name] = value }
 
-    /// Asks for a link and uses it.
+    /// Requests a link and uses it.
     func signIn(_ user: String) async throws {
         try await get("/me/sign-in")
         try await submit("/me/sign-in", ["email": "\(user)@home.example"])

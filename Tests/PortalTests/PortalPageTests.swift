@@ -1,4 +1,4 @@
-// What users do on their page, and what becomes of it in the store and in their inboxes.
+// The actions of users on their page, and the results in the store and in their inboxes.
 
 import Database
 import Accounts
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    /// It was under "No longer in use … mail is refused".
+    /// Such an address must not be listed as no longer in use.
     @Test func addressesPage_appWithRealAddress_showsWhatItKnows() async throws {
         try await signedIn { fixture, anna in
             let change = PortalFixture.change
@@ -71,7 +71,7 @@ import Testing
             try await anna.submit("/me/addresses/\(number)/apps/\(group)")
             let ended = try await anna.get("/me").text
             #expect(ended.contains("No longer in use") && !ended.contains("Without a relay address"))
-            // It said nothing of what they know from then on.
+            // The page says which data the team has from then on.
             #expect(
                 ended.contains(
                     "They were given <strong>your own address (anna@home.example) and your name (anna)</strong>, and still know it."
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    /// The overview named the default for all of them.
+    /// The overview must name its own inbox, not the default one.
     @Test func addressesPage_addressWithOwnInbox_namesIt() async throws {
         try await signedIn { fixture, anna in
             #expect(try await !anna.get("/me").text.contains("another inbox"))
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    /// The mail said "no longer to this one".
+    /// The mail must not say "no longer to this one".
     @Test func inboxNotice_someAddressesStay_saysSo() async throws {
         try await signedIn { fixture, anna in
             let second = try fixture.store.inboxes.add(
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    /// It stood as "You have stopped using every app of this team".
+    /// It must not be shown as "You have stopped using every app of this team".
     @Test func addressesPage_appTransferred_namesNewTeam() async throws {
         try await signedIn { fixture, anna in
             _ = try fixture.store.transfers.start(team: "juice", app: "com.juice.app", to: "soda", PortalFixture.change)
@@ -132,7 +132,7 @@ import Testing
             #expect(
                 detail.contains("com.juice.app moved to") && detail.contains(">Soda</a> on 21 September 2026")
                     && !detail.contains("You have stopped using"))
-            // From its end on it says no more that the old address takes mail.
+            // After the end, the page no longer says that the old address accepts mail.
             fixture.now += 61 * 86_400
             try await anna.signIn("anna")
             let later = try await anna.get("/me").text
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    /// `/me?told=off` claimed a success that had not happened.
+    /// A link such as `/me?told=off` must not claim a success.
     @Test func resultMessage_nothingDone_isNotShown() async throws {
         try await signedIn { fixture, anna in
             #expect(try await !anna.get("/me?told=off").text.contains("Forwarding is off"))
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    /// It ended the session at the first button.
+    /// The first button must not end the session.
     @Test func inboxRemoval_inboxOfTheSession_asksFirst() async throws {
         try await signedIn { fixture, anna in
             let second = try fixture.store.inboxes.add(
@@ -221,7 +221,7 @@ import Testing
                 let answer = try await anna.submit("/me/addresses/1/write", ["correspondent": other])
                 #expect(answer.status == 422 && !answer.text.contains("=soda"), "\(other)")
             }
-            // What does not fit into an address is stored for the account.
+            // An address that does not fit into a reverse address is stored for the account.
             let long = String(repeating: "x", count: 40) + "@mail.juice.example"
             #expect(
                 try await anna.submit("/me/addresses/1/write", ["correspondent": long]).text.contains("@relay.example</code>"))
@@ -254,7 +254,8 @@ import Testing
             #expect(try fixture.mail("anna@home.example").contains("goes to another inbox"))
             #expect(try await anna.get("/me").text.contains("new@home.example"))
             try await anna.get("/me/inboxes")
-            // The one that mail goes to stays; the other one goes, and with it the session that came by it.
+            // The inbox that gets mail stays. The other one is removed, with the session of its
+            // sign-in.
             #expect(try await anna.submit("/me/inboxes/\(number)/remove").status == 409)
             try await anna.get("/me/inboxes")
             #expect(try await anna.submit("/me/inboxes/1/remove", ["sure": "yes"]).location == "/me/inboxes")
@@ -271,7 +272,7 @@ import Testing
             let says = ["tries left: 4", "tries left: 3", "tries left: 2", "tries left: 1", "that was the last try"]
             for (place, left) in says.enumerated() {
                 let wrong = code == "000 00\(place)" ? "999 999" : "000 00\(place)"
-                // A second press of the button is told the same, and is no try.
+                // A second press of the button gets the same answer, and does not count as a try.
                 try await anna.get("/me/inboxes")
                 try await anna.submit("/me/inboxes/\(number)/code", ["code": wrong])
                 try await anna.get("/me/inboxes")
@@ -290,7 +291,7 @@ import Testing
         }
     }
 
-    /// Whether an address is someone else's is not told to anyone who asks, only to anyone who has it.
+    /// Only a person who has the address learns whether it is another user's.
     @Test func inbox_ofAnotherUser_isAnsweredAlike() async throws {
         try await signedIn { fixture, anna in
             try await anna.get("/me/inboxes")
@@ -355,7 +356,8 @@ import Testing
         }
     }
 
-    /// Whatever a migration adds about users has to join the download, or are here with the reason why it does not.
+    /// New tables about users must be in the download, or here with the reason for leaving them
+    /// out.
     @Test func dataDownload_everyTable_isIncludedOrExempt() throws {
         let without: [String: String] = [
             "teams": "of teams", "outbound_sources": "of teams", "app_groups": "of teams", "apps": "of teams",

@@ -1,4 +1,4 @@
-// What keeps others out: tokens of forms, origins, header fields, and users apart from each other.
+// Protection from others: tokens of forms, origins, header fields, and separation of users.
 
 import Accounts
 import Foundation
@@ -9,7 +9,7 @@ import Testing
 @testable import Portal
 
 @Suite(.blocking) struct ProtectionTests {
-    /// Every path for users who are signed in, as it would be for account, group and inbox 1.
+    /// Every path for signed-in users, for account, group and inbox 1.
     private func paths(_ fixture: PortalFixture, _ method: HTTPRequest.Method) -> [String] {
         fixture.routes.filter { $0.method == method && $0.access == .user }.map {
             $0.path.replacing("{token}", with: String(repeating: "a", count: 32)).replacing(/{[a-z]+}/, with: "1")
@@ -24,7 +24,7 @@ import Testing
             let foreign = try #require(bob.page.first(/name="csrf" value="([a-z2-7]+)"/))
             let paths = paths(fixture, .post)
             #expect(paths.count >= 11)
-            // Someone who is signed in already goes on from an old form of the sign-in.
+            // A user who is signed in already continues from an old form of the sign-in.
             for path in paths + ["/me/sent", "/me/passkey"] {
                 for fields in [[:], ["csrf": ""], ["csrf": foreign], ["csrf": String(repeating: "a", count: 32)]] {
                     let answer = try await anna.submit(
@@ -37,8 +37,8 @@ import Testing
         }
     }
 
-    /// A sibling of the host sets a cookie whose name begins with a space that only some programs take away: the session was
-    /// anyone's.
+    /// A sibling of the host sets a cookie whose name begins with a space that only some programs
+    /// remove: it must not replace the session.
     @Test(arguments: ["\u{A0}", "\u{2000}", "\u{85}"])
     func sessionCookie_afterNonASCIISpace_isIgnored(_ space: String) async throws {
         try await PortalFixture.with { fixture in
@@ -66,7 +66,8 @@ import Testing
         }
     }
 
-    /// Under `Referrer-Policy: no-referrer` browsers send `Origin: null` with our own forms: they were refused.
+    /// Under `Referrer-Policy: no-referrer` browsers send `Origin: null` with our own forms, which
+    /// must be accepted.
     @Test func form_nullOriginFromSameOrigin_isAccepted() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
@@ -92,7 +93,7 @@ import Testing
                 #expect(isPage == answer.text.contains("</html>") && isPage == !answer.header("Content-Security-Policy").isEmpty)
                 #expect((status == 405) == !answer.header("Allow").isEmpty, "\(path)")
             }
-            // Programs say what they take, or nothing.
+            // Programs name the media types that they accept, or nothing.
             #expect(
                 try await fixture.ask(.get, "/nothing", headers: [.accept: "*/*"], body: nil).header("Content-Type")
                     == "application/problem+json")
@@ -114,7 +115,8 @@ import Testing
                 let answer = try await stranger.get(path)
                 #expect(answer.location == "/me/sign-in", "\(path)")
             }
-            // What is open to everyone is named here: a page that forgot its users fails this test.
+            // The public routes are listed here, so that a page that forgets its users fails this
+            // test.
             let open = fixture.routes.filter { $0.access != .user }.map { "\($0.method.rawValue) \($0.path)" }
             #expect(
                 Set(open) == [
@@ -127,10 +129,10 @@ import Testing
         }
     }
 
-    /// What belongs to someone else is not there, whatever is done with its number.
+    /// Data of another user is not found under its number.
     @Test func page_ofAnotherUser_isNotFound() async throws {
         try await PortalFixture.with { fixture in
-            // Numbers are each user's own: this one bob has not.
+            // Numbers are each user's own: bob does not have this one.
             let second = try fixture.store.inboxes.add(
                 user: "anna", PortalFixture.inbox("anna@work.example"), isVerified: true, isReplyOnly: false, PortalFixture.change
             )
@@ -178,8 +180,8 @@ import Testing
                     #expect(policy.contains(part))
                 }
                 #expect(!policy.contains("unsafe") && !policy.contains("http"))
-                // Passkeys and copying need a script: one file of ours, on the four pages that have them, and where a
-                // button that is pressed twice would use something up.
+                // Passkeys and copying need a script: one file of ours. Four pages have it, and so
+                // have pages on which a second press would use something up.
                 let hasScript = answer.text.contains("<script")
                 #expect(
                     hasScript == policy.contains("script-src 'self'; ") && hasScript == policy.contains("trusted-types 'none'"))
@@ -196,7 +198,7 @@ import Testing
         }
     }
 
-    /// A team chose its name, and a user typed an address: neither is markup.
+    /// A team chose its name, and a user typed an address: both are escaped.
     @Test func page_textOfOthers_isEscaped() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)

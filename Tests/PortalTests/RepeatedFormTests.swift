@@ -1,4 +1,4 @@
-// Buttons that are pressed twice, in browsers that hold nothing back.
+// Buttons that are pressed twice, in browsers that send both.
 
 import Accounts
 import Database
@@ -26,7 +26,7 @@ import Testing
         try fixture.store.addresses.addresses(user: "anna").first { $0.retiredAt == nil }?.address.wireForm
     }
 
-    /// It replaced the address twice.
+    /// The address must be replaced only once.
     @Test func replace_pressedTwice_replacesOnceAndSaysSo() async throws {
         try await signedIn { fixture, anna in
             let token = try #require(try await anna.get("/me/addresses/1/replace").first(/name="csrf" value="([a-z2-7]+)"/))
@@ -37,7 +37,7 @@ import Testing
             #expect(answers.map(\.location) == ["/me/addresses/1", "/me/addresses/1"])
             #expect(try fixture.store.addresses.addresses(user: "anna").count == 2)
             #expect(try await anna.get("/me/addresses/1").text.contains("This is your new address."))
-            // Ten seconds later it is meant.
+            // Ten seconds later it is intended.
             fixture.now += PortalRepository.repetition
             try await anna.submit("/me/addresses/1/replace", ["csrf": token], token: false)
             #expect(try fixture.store.addresses.addresses(user: "anna").count == 3)
@@ -100,13 +100,13 @@ import Testing
         let token = try #require(try await anna.get("/me/addresses/1/replace").first(/name="csrf" value="([a-z2-7]+)"/))
         #expect(try await press(token) == Array(repeating: "/me/addresses/1", count: 4))
         #expect(try fixture.store.addresses.addresses(user: "anna").count == 2)
-        // Ten seconds later it is meant, once.
+        // Ten seconds later it is intended, once.
         fixture.now += PortalRepository.repetition
         _ = try await press(token)
         #expect(try fixture.store.addresses.addresses(user: "anna").count == 3)
     }
 
-    /// The outcome is the browser's alone, for these fields.
+    /// The outcome is only for this browser and these fields.
     @Test func form_ofAnotherBrowserOrWithAnotherField_isNoRepetition() async throws {
         try await signedIn { fixture, anna in
             let other = Browser(fixture)
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    /// The second message made the code of the first worthless.
+    /// A second message would make the code of the first invalid.
     @Test func code_askedForTwice_isSentOnce() async throws {
         try await PortalFixture.with { fixture in
             let anna = Browser(fixture)
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    /// A second inbox said "You have added this inbox already", as if it had failed.
+    /// The second press must not say "You have added this inbox already".
     @Test func inbox_addedTwice_isAddedOnceAndItsCodeAskedFor() async throws {
         try await signedIn { fixture, anna in
             try await anna.get("/me/inboxes")
@@ -169,7 +169,7 @@ import Testing
         }
     }
 
-    /// Nothing that is kept opens anything, or says who did what.
+    /// The stored data gives no access, and does not say who did what.
     @Test func marks_ofForms_keepNoTokenAndNoField() async throws {
         try await signedIn { fixture, anna in
             try await anna.get("/me/addresses/1")
@@ -181,7 +181,7 @@ import Testing
                 #expect(mark.count == 32 && outcome?.contains("secret") != true && outcome?.contains("Quince") != true)
                 for cookie in anna.cookies.values where cookie.utf8.count > 20 { #expect(outcome?.contains(cookie) != true) }
             }
-            // They go with the next form.
+            // The next form deletes them.
             fixture.now += PortalRepository.repetition
             try await anna.get("/me/addresses/1")
             try await anna.submit("/me/addresses/1/notes", ["name": "Quince"])
@@ -190,7 +190,7 @@ import Testing
         }
     }
 
-    /// A form that failed for reasons of ours may be sent again at once.
+    /// A form that failed because of the service may be sent again at once.
     @Test func form_thatFailed_isTakenAtTheSecondTry() throws {
         let fixture = try PortalFixture()
         defer { fixture.stop() }

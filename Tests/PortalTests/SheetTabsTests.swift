@@ -1,5 +1,5 @@
-// Several tabs, the Back button, old pages, and requests that are longer than a proxy's headers: each ends at the app, or at a
-// page that says how to go on.
+// Several tabs, the Back button, old pages, and requests that are longer than a proxy's headers.
+// Each ends at the app, or at a page that says how to continue.
 
 import Accounts
 import Database
@@ -12,15 +12,15 @@ import Testing
 @testable import Portal
 
 @Suite(.blocking) struct SheetTabsTests {
-    /// A tab: the cookies are the browser's, the page is its own.
+    /// A tab: the cookies are the browser's, and the page is its own.
     private struct Tab {
         let state: String
         let request: String
-        /// The token of the form that it shows.
+        /// The token of the form in it.
         var token: String
     }
 
-    /// Opens a request in a tab, and asks for a code there.
+    /// Opens a request in a tab, and requests a code there.
     private func ask(_ sheet: SheetFixture, _ browser: Browser, _ state: String) async throws -> (Tab, code: String) {
         try await sheet.open(browser, ["state": state])
         let request = try SheetFixture.request(browser)
@@ -40,7 +40,7 @@ import Testing
             for state in ["s-0", "s-1", "s-2"] { tabs.append(try await ask(sheet, anna, state)) }
             for place in order {
                 let (tab, code) = tabs[place]
-                // The first signs in by its own code; the others show the form of before.
+                // The first signs in by its own code; the others still show the earlier form.
                 try await anna.submit("/me/sent", ["code": code, "request": tab.request, "csrf": tab.token], token: false)
                 #expect(try await anna.follow().text.contains("<h1>Continue to Soda</h1>"))
                 let answer = try await sheet.press(anna, "continue")
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    /// Their right code went on as the first user, without a word.
+    /// A correct code of another user must not continue as the first user without a notice.
     @Test func form_ofAnotherUserInASecondTab_saysThatSomeoneIsSignedIn() async throws {
         try await SheetFixture.with { sheet in
             let browser = Browser(sheet.fixture)
@@ -97,7 +97,7 @@ import Testing
                 headers: ["Origin": "https://evil.example"])
             let location = try #require(anna.page.location)
             #expect(location.contains("/auth/begin?request=") && anna.cookies["__Host-postern-authorization"] == nil)
-            // With the redirect it comes.
+            // The redirect sends it.
             anna.take("__Host-postern-authorization", cookie)
             try await anna.follow()
             #expect(anna.cookies["__Host-postern-authorization"] == cookie)
@@ -105,7 +105,7 @@ import Testing
             #expect(try await sheet.press(anna, "continue")["state"] == "second")
             try await anna.get("/sign-in?request=\(first)")
             #expect(try await sheet.press(anna, "continue")["state"] == "first")
-            // Loaded again, it shows how things are.
+            // Loaded again, it shows the present state.
             #expect(try await anna.get(String(location.dropFirst(PortalFixture.url.count))).status == 303)
             #expect(try await anna.follow().text.contains("This sign-in is finished"))
             for nonsense in ["", "?request=", "?request=AAAA", "?request=\(String(repeating: "A", count: 27))"] {
@@ -132,7 +132,7 @@ import Testing
                 try SheetFixture.request(anna), try #require(anna.page.first(Self.token))
             )
             let fields = ["decision": "continue", "request": request, "csrf": token, "first_name": "Anna", "email": "hide"]
-            // The browser drops what one of the two presses brought, and that may be either.
+            // The browser drops the answer to one of the two presses, which may be either.
             #expect(try await anna.submit("/sign-in", fields, token: false).status == 200)
             let dropped = try #require(anna.page.location)
             #expect(try await anna.submit("/sign-in", fields, token: false).status == 200)
@@ -160,12 +160,12 @@ import Testing
                 try await anna.submit(path, [name: value, "request": request, "csrf": token], token: false)
                 #expect(try await anna.follow().text.contains("<h1>Continue to Soda</h1>"))
             }
-            // Signed out in another tab, the sheet leads to the door.
+            // After sign-out in another tab, the consent page leads to the sign-in.
             let old = try #require(anna.page.first(Self.token))
             anna.take("__Host-postern-session", nil)
             try await anna.submit("/sign-in", ["decision": "continue", "request": request, "csrf": old], token: false)
             #expect(try await anna.follow().text.contains("Sign in to continue to Soda"))
-            // Without any cookie the form is shown again, and says why.
+            // Without any cookie the form is shown again, with the reason.
             let bare = Browser(sheet.fixture)
             try await bare.submit("/me/sign-in", ["email": "anna@home.example", "request": request])
             #expect(bare.page.status == 400 && bare.page.text.contains("Try again"))
@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    /// nginx has room for 4,096 octets of header in an answer, unless its block says more.
+    /// nginx has room for 4,096 octets of header in an answer, by default.
     @Test(arguments: ["query", "fragment", "form_post"])
     func longestRequest_inEveryStep_fitsTheHeadersOfAProxy(_ mode: String) async throws {
         try await SheetFixture.with { sheet in
@@ -213,7 +213,7 @@ import Testing
             let encoded = FormEncoding.encode([("state", state)])
             #expect(anna.page.text.contains(mode == "form_post" ? state : encoded))
             #expect(anna.page.text.contains(SheetFixture.redirect))
-            // Its other end, an error, too.
+            // An error as its end, too.
             try await anna.submit(
                 "/auth/authorize",
                 Dictionary(uniqueKeysWithValues: fields(["state": state, "response_mode": mode, "scope": "x"])), token: false)
@@ -236,7 +236,7 @@ import Testing
                 #expect(try await anna.follow().text.contains("This sign-in is finished"), "\(decision)")
             }
             #expect(try sheet.fixture.store.provider.consent(user: "anna", clientID: "com.soda.app") == nil)
-            // And the other way round.
+            // And in the other order.
             try await sheet.open(anna)
             let second = try SheetFixture.request(anna)
             #expect(try await sheet.press(anna, "continue")["code"] != nil)
@@ -245,7 +245,7 @@ import Testing
         }
     }
 
-    /// A request that ended took the code along: the right one was called wrong.
+    /// If a request ended, its correct code must still work.
     @Test func code_ofARequestThatEnded_signsInAndSaysSo() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
@@ -285,7 +285,7 @@ import Testing
         }
     }
 
-    /// Errors are in the title of the page and where one types, for people who hear the page.
+    /// Errors are in the title of the page and at the field, for people who hear the page.
     @Test func errors_ofAForm_areInItsTitleAndFocused() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)

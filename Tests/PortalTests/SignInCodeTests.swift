@@ -1,4 +1,4 @@
-// Codes that sign in: typed where they were asked for, few tries, and one answer for everyone.
+// Sign-in codes: entered in the browser that requested them, few tries, and one answer for all.
 
 import Accounts
 import Foundation
@@ -19,8 +19,8 @@ import Testing
         return visitor
     }
 
-    /// Another code of six digits.
-    /// Another one for each number: the same within a moment is one press too many, and no try.
+    /// Another code of six digits, a different one for each number: the same code within ten
+    /// seconds is a second press, and does not count as a try.
     private func wrong(_ code: String, _ number: Int = 0) -> String {
         let wrong = "00\(number % 10) 456"
         return code == wrong ? "99\(number % 10) 321" : wrong
@@ -36,7 +36,8 @@ import Testing
             #expect(try await anna.submit("/me/sent", ["code": code.replacingOccurrences(of: " ", with: "-")]).location == "/me")
             #expect(try await anna.get("/me").text.contains("Your addresses"))
             #expect(anna.cookies["__Host-postern-browser"] != browser)
-            // Neither code nor link works again, even with the cookie of before, once no answer to it can be on its way.
+            // Neither code nor link works again, even with the earlier cookie, after the time in
+            // which an answer may be lost.
             fixture.now += 60
             let again = Browser(fixture)
             again.take("__Host-postern-browser", browser)
@@ -71,7 +72,7 @@ import Testing
         }
     }
 
-    /// Two presses, of which a browser without scripts shows the second answer only.
+    /// Two presses: a browser without scripts shows only the second answer.
     @Test(arguments: [true, false])
     func signIn_sentTwice_opensOneSession(_ isByCode: Bool) async throws {
         try await PortalFixture.with { fixture in
@@ -109,7 +110,7 @@ import Testing
         }
     }
 
-    /// Side by side no more are tried than one after the other.
+    /// Simultaneous tries do not exceed the limit.
     @Test func code_concurrentWrongTries_areAllCounted() async throws {
         try await PortalFixture.with { fixture in
             let anna = try await asks(fixture)
@@ -130,7 +131,7 @@ import Testing
         }
     }
 
-    /// Codes that were asked for beforehand went on being good after the tries of the day were used up.
+    /// Codes that were requested before must be invalid after the daily tries are used up.
     @Test func code_manyRequestedAhead_shareDailyTries() async throws {
         try await PortalFixture.with { fixture in
             var thieves: [(browser: String, code: String)] = []
@@ -154,7 +155,7 @@ import Testing
             #expect(
                 tries.reduce(0, +) == Int64(SignInCodeLimits.triesPerDay) && tries.allSatisfy { $0 <= SignInCodeLimits.tries })
             #expect(try page.signIn(code: thieves[4].code, browser: thieves[4].browser, replacing: nil, now: now) == nil)
-            // Another user's codes are good.
+            // Another user's codes are valid.
             let bob = try await asks(fixture, for: "bob@home.example")
             #expect(try await bob.submit("/me/sent", ["code": fixture.code("bob@home.example")]).location == "/me")
         }
@@ -173,7 +174,7 @@ import Testing
             let link = try fixture.link("anna@home.example")
             try await anna.get(link)
             #expect(try await anna.submit(link).location == "/me")
-            // A day later there are codes again.
+            // A day later, codes work again.
             fixture.now += 86_400
             let later = try await asks(fixture)
             #expect(try await later.submit("/me/sent", ["code": fixture.code("anna@home.example")]).location == "/me")
@@ -189,7 +190,8 @@ import Testing
         }
     }
 
-    /// Two groups of digits between Arabic words change places, unless they are one number; on the page too.
+    /// Two groups of digits between Arabic words change places, unless they are one number; on the
+    /// page too.
     @Test(arguments: [("ar", "\u{A0}"), ("de", " ")])
     func code_mailedInALanguage_isReadInItsOrder(_ language: String, _ between: String) async throws {
         try await PortalFixture.with { fixture in
@@ -209,7 +211,7 @@ import Testing
             let body = html.components(separatedBy: "\r\n\r\n").dropFirst().joined(separator: "\r\n\r\n")
             let decoded = String(decoding: QuotedPrintable.decode(Array(body.utf8)[...]).bytes, as: UTF8.self)
             #expect(decoded.contains(#"<p class="code" dir="ltr""#) && decoded.contains(">\(shown)</p>"))
-            // As it is copied from the message.
+            // As copied from the message.
             #expect(try await anna.submit("/me/sent", ["code": shown]).location == "/me")
         }
     }
@@ -226,7 +228,8 @@ import Testing
         }
     }
 
-    /// Known, unknown and beyond the limit of messages: the same page to each wrong code, and the same rows.
+    /// Known, unknown and beyond the limit of messages: the same page for each wrong code, and the
+    /// same rows.
     @Test func code_knownOrUnknownInbox_isAnsweredAlike() async throws {
         try await PortalFixture.with(limits: NoticeLimits(perInbox: 1)) { fixture in
             var pages: [[String]] = []
@@ -235,7 +238,7 @@ import Testing
                 var answers: [String] = []
                 for number in 0...SignInCodeLimits.tries {
                     let answer = try await visitor.submit("/me/sent", ["code": "000 00\(number)"])
-                    // What the visitor typed.
+                    // The visitor's own input.
                     let text = answer.text.replacing(inbox, with: "")
                     answers.append("\(answer.status) \(text.replacing(/value="[a-z2-7]+"/, with: ""))")
                 }
@@ -249,7 +252,8 @@ import Testing
         }
     }
 
-    /// Right codes took from the budget of wrong ones, which is small: a class could not sign in.
+    /// Correct codes must not use up the small budget of wrong ones: a class behind one address
+    /// signs in.
     @Test func rightCodes_ofManyBehindOneAddress_doNotCount() async throws {
         let signIn = SignInLimits(requestsPerNetwork: 600, wrongCodesPerNetwork: 3, wrongCodesPerHour: 1_000)
         try await PortalFixture.with(signIn: signIn) { fixture in
@@ -277,7 +281,7 @@ import Testing
                 let guesser = try await asks(fixture, for: "nobody\(number)@home.example")
                 for guess in ["000 000", "000 001"] { try await guesser.submit("/me/sent", ["code": guess]) }
             }
-            // A right code opens nothing in a new browser, and is answered as a wrong one is.
+            // A correct code opens no session in a new browser, and gets the answer of a wrong one.
             let away = try await asks(fixture, for: "anna@home.example")
             let code = try fixture.code("anna@home.example")
             try #require(code != "000 000")
@@ -286,11 +290,11 @@ import Testing
             ].map { "\($0.status) \($0.text.replacing(/value="[a-z2-7]+"/, with: ""))" }
             #expect(answers[0] == answers[1] && answers[0].contains("422") && answers[0].contains("Open the link in the message"))
             #expect(fixture.log.lines.contains { $0.contains("codes alone open nothing") })
-            // The link of the same message does.
+            // The link of the same message opens one.
             let link = try fixture.link("anna@home.example")
             try await away.get(link)
             #expect(try await away.submit(link).location == "/me")
-            // So does a code where the user signed in before, for that user alone.
+            // So does a code in a browser where the user signed in before, for that user only.
             home.take("__Host-postern-session", nil)
             try await home.get("/me/sign-in")
             try await home.submit("/me/sign-in", ["email": "bob@home.example"])
@@ -300,13 +304,13 @@ import Testing
             try await home.submit("/me/sign-in", ["email": "anna@home.example"])
             try await home.follow()
             #expect(try await home.submit("/me/sent", ["code": try fixture.code("anna@home.example")]).location == "/me")
-            // A person who is no user yet has the link too.
+            // A person who is not a user yet has the link too.
             let eve = try await asks(fixture, for: "eve@new.example")
             #expect(try await eve.submit("/me/sent", ["code": try fixture.code("eve@new.example")]).status == 422)
             let first = try fixture.link("eve@new.example")
             try await eve.get(first)
             #expect(try await eve.submit(first).location == "/me")
-            // An hour later a code is enough again.
+            // An hour later a code is sufficient again.
             fixture.now += 3_900
             let later = try await asks(fixture, for: "bob@home.example")
             #expect(try await later.submit("/me/sent", ["code": try fixture.code("bob@home.example")]).location == "/me")

@@ -1,4 +1,5 @@
-// The door: one answer for everyone, links that work once and in one browser, sessions that no one can plant.
+// The sign-in: one answer for all, links that work once and in one browser, sessions that no one
+// can plant.
 
 import Accounts
 import SignIn
@@ -20,7 +21,7 @@ import Testing
         }
     }
 
-    /// Whether someone is known here shows neither in the answer nor in what is done before it.
+    /// Neither the answer nor the work before it shows whether a user is known.
     @Test func signInForm_knownOrUnknownInbox_isAnsweredAlike() async throws {
         try await PortalFixture.with { fixture in
             var answers: [Response] = []
@@ -35,7 +36,7 @@ import Testing
         }
     }
 
-    /// The limit of an inbox would show that it is known, if it were told.
+    /// A message about an inbox's limit would show that the inbox is known.
     @Test func signInForm_messageLimitReached_isAnsweredAlike() async throws {
         try await PortalFixture.with(limits: NoticeLimits(perInbox: 2)) { fixture in
             for _ in 0..<4 {
@@ -54,11 +55,11 @@ import Testing
             try await anna.get("/me/sign-in")
             try await anna.submit("/me/sign-in", ["email": "anna@home.example"])
             let link = try fixture.link("anna@home.example")
-            // Looking at it, as mail programs do, uses nothing up.
+            // Opening it, as mail programs do, uses nothing up.
             for _ in 0..<3 { #expect(try await anna.get(link).status == 200) }
             let browser = anna.cookies["__Host-postern-browser"]
             #expect(try await anna.submit(link).location == "/me")
-            // Whoever is signed in goes on; a browser of before does not get in again.
+            // A signed-in user continues; an earlier browser does not get in again.
             #expect(try await anna.get(link).location == "/me")
             anna.take("__Host-postern-browser", browser)
             anna.take("__Host-postern-session", nil)
@@ -89,13 +90,13 @@ import Testing
             #expect(try await thief.submit(link).status == 410)
             try await thief.get("/me")
             #expect(thief.page.location == "/me/sign-in")
-            // Nothing of that used it up.
+            // None of these used it up.
             try await anna.get(link)
             #expect(try await anna.submit(link).location == "/me")
         }
     }
 
-    /// A session cookie that someone planted before signing in is not the one that is signed in.
+    /// A session cookie that an attacker planted before the sign-in is not the session of the user.
     @Test func session_plantedCookie_isNotSignedIn() async throws {
         try await PortalFixture.with { fixture in
             let planted = String(repeating: "a", count: 32)
@@ -115,7 +116,7 @@ import Testing
             let anna = Browser(fixture)
             try await anna.signIn("anna")
             let first = anna.cookies
-            // As in another tab, which shows the form since before the sign-in.
+            // Like another tab, which still shows the form from before the sign-in.
             anna.take("__Host-postern-session", nil)
             try await anna.get("/me/sign-in")
             try await anna.submit("/me/sign-in", ["email": "anna@home.example"])
@@ -123,7 +124,7 @@ import Testing
             try await anna.get(link)
             anna.take("__Host-postern-session", first["__Host-postern-session"])
             #expect(try await anna.submit(link).location == "/me")
-            // But the one that says that the browser is known, which opens nothing.
+            // Except the cookie that marks the browser as known, which gives no access.
             for (name, value) in anna.cookies where name != "__Host-postern-known" { #expect(first[name] != value) }
             let old = Browser(fixture)
             old.take("__Host-postern-session", first["__Host-postern-session"])
@@ -165,7 +166,8 @@ import Testing
             let link = try fixture.link("anna@home.example")
             try await anna.get(link)
             let cookies = try await anna.submit(link).headers[values: .setCookie]
-            // Session, browser, that it is known; and the address that was typed is forgotten.
+            // The session, the browser, and the mark of a known browser; the typed address is
+            // deleted.
             #expect(cookies.count == 4 && cookies.filter { $0.contains("Max-Age=0") }.count == 1)
             for cookie in cookies {
                 for part in ["__Host-", "Path=/", "HttpOnly", "Secure", "SameSite=Lax"] {
@@ -193,7 +195,8 @@ import Testing
         }
     }
 
-    /// One network asks ten times at once and then once a minute, for whomever it asks; others are not held up by it.
+    /// One network may send ten requests at once and then one a minute, for any users; others are
+    /// not delayed.
     @Test func signInForm_manyRequestsOfNetwork_areLimited() async throws {
         func answers(_ email: String) async throws -> [Int] {
             var statuses: [Int] = []
@@ -225,7 +228,7 @@ import Testing
         #expect(try await answers("nobody@home.example") == known, "who has an account is not told")
     }
 
-    /// As many as the limit says at once, and again in ten minutes: by default a class of 600.
+    /// The whole limit at once, and again in ten minutes: by default a class of 600.
     @Test func aClass_behindOneAddress_asksWithinTenMinutes() async throws {
         #expect(SignInLimits.standard.requestsPerNetwork == 600)
         let signIn = SignInLimits(requestsPerNetwork: 60, wrongCodesPerNetwork: 60, wrongCodesPerHour: 1_000)

@@ -1,4 +1,4 @@
-// Tries of codes: only wrong ones count, also of those that come at once.
+// Tries of codes: only wrong ones count, even if several come at once.
 
 import Testing
 
@@ -6,7 +6,8 @@ import Testing
 @testable import Portal
 
 struct SignInTriesTests {
-    /// Tries 600 codes at once from one network, with 20 places: the seconds that each was told to wait; nil if it was looked at.
+    /// Tries 600 codes at once from one network, with 20 places: the seconds that each must wait;
+    /// nil if it was checked.
     private func waits(areWrong: Bool) async -> [Int?] {
         let tries = SignInTries(RateLimiter(perSecond: 0.1, burst: 20))
         let school = [ClientNetwork(name: "192.0.2.1", share: 1)]

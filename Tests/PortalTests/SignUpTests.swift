@@ -1,4 +1,4 @@
-// Who becomes a user on the sign-in page, and who does not.
+// People who become users on the sign-in page, and people who do not.
 
 import Accounts
 import SignIn
@@ -8,10 +8,10 @@ import Testing
 @testable import Portal
 
 @Suite(.blocking) struct SignUpTests {
-    /// Asks for a code: whether a message came, and the browser on the page for the code.
+    /// Requests a code: whether a message came, and the browser on the page for the code.
     private func ask(_ fixture: PortalFixture, _ inbox: String, _ browser: Browser? = nil) async throws -> (Browser, sent: Int) {
         let browser = browser ?? Browser(fixture)
-        // Domains are written to as they are looked up.
+        // Mail goes to the domain as it is looked up.
         let mailbox = inbox.replacing("@WORK", with: "@work")
         let before = fixture.mailCount(mailbox)
         try await browser.get("/me/sign-in")
@@ -28,7 +28,7 @@ import Testing
             #expect(try await eve.submit("/me/sent", ["code": code]).location == "/me")
             #expect(try await eve.get("/me").text.contains("No addresses yet"))
             #expect(try await eve.get("/me/inboxes").text.contains("Eve@new.example"))
-            // Once; and the next time they are known.
+            // Once; the next time they are known.
             let users = try fixture.store.users.all().count
             let (again, _) = try await ask(fixture, "eve@new.example")
             try await again.submit("/me/sent", ["code": try fixture.code("Eve@new.example")])
@@ -47,7 +47,7 @@ import Testing
                 let (known, _) = try await ask(fixture, "anna@home.example")
                 #expect(sent == 0)
                 let pages = [stranger.page, known.page].map {
-                    // What was typed.
+                    // The typed text.
                     $0.text.replacing(/value="[a-z2-7]+"/, with: "").replacing(/<strong>[a-z.]+@[a-z.]+<\/strong>/, with: "")
                 }
                 #expect(pages[0] == pages[1])
@@ -78,7 +78,8 @@ import Testing
         }
     }
 
-    /// Otherwise whoever adds a stranger's address has the stranger sign in to their own account.
+    /// Otherwise a user who adds a stranger's address would make the stranger sign in to that
+    /// user's account.
     @Test func signUp_inboxAddedByOtherUser_createsOwnUser() async throws {
         try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
             _ = try fixture.store.inboxes.add(
@@ -93,13 +94,13 @@ import Testing
 
     @Test func signUp_codeOfAnotherInbox_isRefused() async throws {
         try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
-            // The cookie of the victim's address, the code of one's own.
+            // The cookie of the victim's address, with the attacker's own code.
             let (mallory, _) = try await ask(fixture, "victim@new.example")
             let planted = mallory.cookies["__Host-postern-sign-up"]
             _ = try await ask(fixture, "mallory@new.example", mallory)
             mallory.take("__Host-postern-sign-up", planted)
             #expect(try await mallory.submit("/me/sent", ["code": try fixture.code("mallory@new.example")]).status == 422)
-            // And none without the cookie, or with that of another browser.
+            // None without the cookie, or with that of another browser.
             let (other, _) = try await ask(fixture, "third@new.example")
             other.take("__Host-postern-sign-up", planted)
             #expect(try await other.submit("/me/sent", ["code": try fixture.code("third@new.example")]).status == 422)
@@ -117,7 +118,7 @@ import Testing
                     #expect(try await mallory.submit("/me/sent", ["code": "000 000"]).status == 422)
                 }
             }
-            // Then the message has the link alone.
+            // Then the message has only the link.
             #expect(try await ask(fixture, "victim@new.example").sent == 1)
             #expect(try fixture.mail("victim@new.example").firstMatch(of: /[0-9]{3} [0-9]{3}/) == nil)
             _ = try fixture.link("victim@new.example")
@@ -139,14 +140,14 @@ import Testing
         }
     }
 
-    /// The second code made a second user, and with it any number of them for one mailbox.
+    /// The second code must not make a second user for one mailbox.
     @Test func signUp_twoSpellingsOfInbox_createOneUser() async throws {
         try await PortalFixture.with(signUp: SignUpRules(.open)) { fixture in
             let (first, _) = try await ask(fixture, "eve.new@gmail.com")
             let (second, _) = try await ask(fixture, "evenew@gmail.com")
             try await second.submit("/me/sent", ["code": try fixture.code("evenew@gmail.com")])
             #expect(try await first.submit("/me/sent", ["code": try fixture.code("eve.new@gmail.com")]).status == 422)
-            // The next request leads to the one that there is.
+            // The next request leads to the existing user.
             let sent = fixture.mailCount("evenew@gmail.com")
             fixture.now += PortalRepository.repetition
             _ = try await ask(fixture, "eve.new@gmail.com", first)
@@ -155,7 +156,7 @@ import Testing
         }
     }
 
-    /// Whoever asked for codes to strangers used up the messages of the hour, and no user could sign in.
+    /// Codes for strangers must not use up the messages that users need.
     @Test func signInMessage_strangersLimitReached_reachesUsers() async throws {
         let limits = NoticeLimits(perInbox: 50, perUser: 100, perInstallation: 2, toStrangers: 2)
         try await PortalFixture.with(limits: limits, signUp: SignUpRules(.open)) { fixture in
@@ -179,7 +180,7 @@ import Testing
             "/me/sign-in", ["email": inbox], headers: ["Origin": PortalFixture.url, "X-Forwarded-For": network])
     }
 
-    /// 600 forms from 60 networks used up the messages of the hour, and no one else could sign up.
+    /// 60 networks must not use up the hour's messages to strangers.
     @Test func messagesToStrangers_askedForByAFewNetworks_areNotUsedUp() async throws {
         let limits = NoticeLimits(perInbox: 50, perUser: 100, toStrangers: 40)
         try await PortalFixture.with(limits: limits, signUp: SignUpRules(.open)) { fixture in

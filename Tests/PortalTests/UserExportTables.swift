@@ -1,6 +1,6 @@
-// Tables that users find nothing of in their download, and why.
+// Tables that are not in the users' download, with the reasons.
 
-/// Tables that hold nothing of a user's, or nothing that anyone could tell to be theirs.
+/// Tables without data of users, or without data that can be attributed to a user.
 enum UserExportTables {
     static let notPersonal: [String: String] = [
         "api_keys": "of teams and operators", "rejections": "of teams; no recipient", "service_status": "of the installation",

@@ -58,8 +58,8 @@ import Testing
         ),
         ("nets", "value,expires\n198.51.100.0/24,bogus\n", "list.txt:2: bogus is not a valid time"),
         ("nets", "value,expires\n198.51.100.0/24\n", "list.txt:2: the line must have as many fields"),
-        ("words", "1\tb\n", "list.txt:1: '1b' or its reason has characters that are not seen"),
-        ("words", "fine\na\u{1B}[2Jb\n", "list.txt:2: 'a[2Jb' or its reason has characters that are not seen"),
+        ("words", "1\tb\n", "list.txt:1: '1b' or its reason has invisible characters"),
+        ("words", "fine\na\u{1B}[2Jb\n", "list.txt:2: 'a[2Jb' or its reason has invisible characters"),
         ("words", "a\u{202E}b\n", "list.txt:1: 'ab' or its reason"),
         ("words", "value,expires,reason\na,,b\u{9B}c\n", "list.txt:2: "),
     ]) func import_badLine_isNamedAndNothingChanged(list: String, text: String, words: String) throws {

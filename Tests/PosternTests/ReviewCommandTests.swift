@@ -82,7 +82,7 @@ import Testing
             "review", "snooze", decision, "--until", "never", "--reason", "a", status: 64, saying: "change the policy instead")
         try runner.fail(
             "review", "snooze", decision, "--rule", "no-rule", "--until", "1d", "--reason", "a", status: 65,
-            saying: "rule no-rule did not ask: every-upgrade")
+            saying: "rule no-rule did not require a check: every-upgrade")
         try runner.fail("review", "list", "--cause", "rumour", status: 64, saying: "rumour")
     }
 }

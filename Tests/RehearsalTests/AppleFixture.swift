@@ -1,4 +1,4 @@
-// A sandbox as a value: no listener, and a clock that stands still.
+// A sandbox as a value: no listener, and a clock that does not move.
 
 import Rehearsal
 import Foundation
@@ -6,7 +6,7 @@ import Support
 import SignIn
 import Testing
 
-/// A state with two teams, and what a client does with it.
+/// A state with two teams, and the requests of a client.
 struct AppleFixture {
     static let keys: [AppleSigningKey] = (try? (0..<4).map { _ in try AppleSigningKey.generate() }) ?? []
     static let key = try? IdentitySigningKey.generate().pem
@@ -53,7 +53,7 @@ struct AppleFixture {
             strayKey: Self.keys[3], auto: false)
     }
 
-    /// A client secret; `claims` and `header` are put over those that are right, null takes one out.
+    /// A client secret. `claims` and `header` replace the right ones; null removes one.
     func secret(
         _ clientID: String = "com.example.web", team: String = "TEAMAAAAAA", key: String = "KEYAAAAAAA", claims: JSONObject = [:],
         keyID: String? = nil
@@ -85,7 +85,7 @@ struct AppleFixture {
         return Dictionary(uniqueKeysWithValues: response.parameters.map { ($0.name, $0.value) })
     }
 
-    /// Asks /auth/token.
+    /// Calls /auth/token.
     mutating func token(
         _ parameters: [String: String], secret: String? = nil, clientID: String = "com.example.web", failure: AppleFailure? = nil
     ) throws -> JSONObject {
@@ -110,7 +110,7 @@ struct AppleFixture {
     }
 }
 
-/// The refusal that a body ends in; nil where there is none.
+/// The refusal of a body; nil if it does not refuse.
 func refusal(_ body: () throws -> some Any) -> AppleRefusal? {
     do {
         _ = try body()

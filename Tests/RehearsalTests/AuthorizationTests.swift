@@ -1,4 +1,4 @@
-// /auth/authorize: what is accepted, and what the client gets.
+// /auth/authorize: the accepted requests, and the answers to the client.
 
 import Rehearsal
 import Support
@@ -73,7 +73,7 @@ import Testing
         ("response_type", "token", "invalid_request", "response_type must be"),
         ("scope", "name phone", "invalid_scope", "the scope phone"),
         ("response_mode", "query", "invalid_request", "response_mode must be fragment or form_post"),
-        ("response_mode", "fragment", "invalid_request", "must be form_post where scope has name or email"),
+        ("response_mode", "fragment", "invalid_request", "must be form_post if scope has name or email"),
         ("response_mode", "web_message", "invalid_request", "web_message"),
         ("code_challenge", "abc", "invalid_request", "code_challenge_method must be S256"),
     ])

@@ -1,11 +1,12 @@
-// The sandbox as libraries see it that people use for Sign in with Apple: each plays an app's backend against a running one.
+// The sandbox with the libraries that people use for Sign in with Apple: each is the backend of an
+// app against a running sandbox.
 
 import Foundation
 import PostfixHarness
 import TestSupport
 import Testing
 
-/// Python of `make test-tools` with all of the libraries; nil where it lacks one.
+/// Python of `make test-tools` with all of the libraries; nil if it lacks one.
 private let python: String? = {
     let own = Folders.package.appending(path: ".build/test-tools/bin/python3").path
     let imports =
@@ -19,7 +20,7 @@ private let python: String? = {
 struct ClientLibraryTests {
     private static let tools = Folders.package.appending(path: "Tests/RehearsalTests/Tools")
 
-    /// The scripts, and how many things each of them sees to be right.
+    /// The scripts, and the number of checks in each of them.
     @Test(
         .timeLimit(.minutes(5)),
         arguments: [("authlib_app", 60), ("social_core_app", 24), ("allauth_app", 22), ("notifications", 42)])
@@ -30,7 +31,7 @@ struct ClientLibraryTests {
         let lines = run.output.split(separator: "\n")
         #expect(run.status == 0, "\(lines.suffix(20).joined(separator: "\n"))")
         #expect(lines.count { $0.hasPrefix("ok ") } == checks)
-        // No inbox in what is logged.
+        // No inbox in the log.
         #expect(!lines.contains { $0.contains(" notice ") && $0.contains("@") })
     }
 }

@@ -52,7 +52,7 @@ final class RunningSandbox {
             #expect(run.status == status && run.output.contains(text), "\(run.output)")
         }
         #expect(try ManagedProcess.run(program, ["sandbox", "--auto"]).status == 64)
-        // What --print-seed prints is a seed.
+        // The output of --print-seed is a seed.
         let printed = try ManagedProcess.run(program, ["sandbox", "--as", "apple", "--print-seed"])
         try Data(printed.output.utf8).write(to: seed)
         _ = try RunningSandbox("--seed", seed.path)
@@ -79,7 +79,7 @@ final class RunningSandbox {
             let answer = try sandbox.order(path, body)
             #expect(answer.status == 422 && answer.body.contains(text), "\(path) \(body): \(answer)")
         }
-        // A page of another site can send no JSON without being asked first.
+        // A page of another site cannot send JSON without a preflight request.
         #expect(try sandbox.curl("/sandbox/reset", "-X", "POST").status == 204)
         #expect(try sandbox.curl("/sandbox/clock", "-d", #"{"advance": 1}"#).status == 415)
         #expect(try sandbox.curl("/sandbox/keys/NONE").status == 404)
@@ -101,7 +101,7 @@ final class RunningSandbox {
         let sandbox = try RunningSandbox()
         let browser = try Browser()
         defer { browser.quit() }
-        // The sandbox itself stands for the app: it shows what was posted to it as a request.
+        // The sandbox itself plays the app: it shows the posted data as a request.
         let redirect = "http%3A%2F%2F127.0.0.1%3A\(sandbox.url.split(separator: ":").last ?? "")%2Fapp"
         let request =
             "/auth/authorize?client_id=com.example.app&response_type=code%20id_token&response_mode=form_post"
@@ -112,7 +112,7 @@ final class RunningSandbox {
         try browser.type("-Maria", into: "input[name=first_name]")
         try browser.click("li:first-child button")
         #expect(try browser.arrives(at: sandbox.url + "/app"))
-        // What Apple asks of a client's server, with a wrong secret.
+        // Apple's requirements for a client's server, with a wrong secret.
         let expired = try sandbox.object(try sandbox.order("client-secret", #"{"expires_in": -3}"#).body)
         let refused = try sandbox.curl(
             "/auth/token", "-d",
@@ -124,7 +124,7 @@ final class RunningSandbox {
         #expect(try sandbox.order("clock", #"{"advance": 86400}"#).status == 200)
         try browser.open(sandbox.url + "/")
         #expect(try browser.text("ol.requests > li:first-child .cause").hasPrefix("invalid_client client_secret expired"))
-        #expect(try browser.text("ol.requests > li:nth-child(2) .cause") == "anna was let in")
+        #expect(try browser.text("ol.requests > li:nth-child(2) .cause") == "anna signed in")
         #expect(try PageLook(browser).findings("apple-overview", "en") == [])
         try browser.open(sandbox.url + request)
         try browser.click("button.second")
@@ -133,7 +133,8 @@ final class RunningSandbox {
         #expect(try browser.complaints().filter { !$0.contains("/app") && !$0.contains("favicon") } == [])
     }
 
-    /// An installation of Postern that takes Apple's tokens and events, with the sandbox in Apple's place.
+    /// An installation of Postern that accepts Apple's tokens and events, with the sandbox in
+    /// Apple's place.
     @Test func postern_tokensAndEventsOfSandbox_takesThem() throws {
         let program = try #require(RunningSandbox.program)
         let folder = try Folders.temporary("apple")
@@ -191,7 +192,7 @@ final class RunningSandbox {
             try server.waitForLine(containing: "type=\(known)", from: start)
             #expect(try sandbox.order("reset", "{}").status == 204)
         }
-        // What is not Apple's is refused, and keys that were replaced are fetched again.
+        // Tokens that are not Apple's are refused, and replaced keys are fetched again.
         for failure in ["wrong-signature", "unknown-kid", "wrong-issuer", "wrong-audience", "expired"] {
             _ = try sandbox.order("failures", #"{"on": "events", "failure": "\#(failure)"}"#)
             let sent = try sandbox.order("events", #"{"type": "email-disabled", "user": "anna"}"#)

@@ -1,4 +1,4 @@
-// Notifications in both dialects, failures that are ordered, transfers, and the sandbox's own bounds.
+// Notifications in both dialects, ordered failures, transfers, and the sandbox's own limits.
 
 import Rehearsal
 import Foundation

@@ -1,4 +1,4 @@
-// A running `postern sandbox`: mail, orders, and what is left of it.
+// A running `postern sandbox`: mail, orders, and the files that remain.
 
 import Foundation
 import PostfixHarness
@@ -55,13 +55,13 @@ final class RunningPostern {
         return answer.body.isEmpty ? [:] : try object(answer)
     }
 
-    /// The newest mail of a mailbox, once there is one after a number.
+    /// The newest mail of a mailbox, as soon as there is one after a number.
     func mail(to address: String, after number: Int64 = 0) throws -> JSONObject {
         let answer = try object(curl("/sandbox/mails?to=\(address)&after=\(number)&wait=60"))
         return try #require(answer["items"]?.array?.last?.object)
     }
 
-    /// What SMTP answers to a message by curl; empty where it was accepted.
+    /// The SMTP reply to a message by curl; empty if it was accepted.
     func smtp(from sender: String, to recipient: String, _ message: String) throws -> (status: Int32, output: String) {
         let file = FileManager.default.temporaryDirectory.appending(path: "letter-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: file) }
@@ -101,7 +101,7 @@ final class RunningPostern {
         try postern.process.waitForLine(containing: "mail 1 to jane@home.example: Grüße")
     }
 
-    /// A message, and the refusal that it gets.
+    /// A message, and its refusal.
     @Test(arguments: [
         (#""from": "support@other.example""#, "", "5.7.1"),
         (#""from": "support@app.example""#, #", "client": "192.0.2.7""#, "5.7.23"),
@@ -156,7 +156,7 @@ final class RunningPostern {
         #expect(try postern.order("mail", news)["code"]?.number?.integer == 451)
     }
 
-    /// What is ordered at a part, a request to that part, and its status.
+    /// The order for a part, a request to that part, and its status.
     @Test func failure_ordered_happensThereOnceAndIsInTheJournal() throws {
         let postern = try RunningPostern()
         let question = #"{"event": "sign_in", "client_id": "com.example.app", "sub": "test-allow"}"#
@@ -177,7 +177,8 @@ final class RunningPostern {
         let letter = Self.letter(try postern.fact("ADDRESS"))
         #expect(try postern.order("mail", letter)["code"]?.number?.integer == 451)
         #expect(try postern.order("mail", letter)["code"]?.number?.integer == 250)
-        // A request that hangs is in the journal at once, and does not keep the sandbox from ending.
+        // A request that hangs is in the journal at once, and does not prevent the end of the
+        // sandbox.
         try postern.order("failures", #"{"on": "decisions", "failure": "timeout", "seconds": 300, "times": 2}"#)
         let waiting = try ManagedProcess(
             "/usr/bin/curl",
@@ -282,7 +283,7 @@ final class RunningPostern {
         killed.process.signal(SIGKILL)
         _ = try? killed.process.waitForExit()
         #expect(try folders().count == 2)
-        // The next one removes what the killed one left, and not the folder of the one that runs.
+        // The next one removes the folder of the killed one, and not that of the running one.
         let next = try RunningPostern(folder: folder)
         #expect(try folders().count == 2)
         #expect(try other.curl("/readyz").status == 200)
@@ -293,7 +294,8 @@ final class RunningPostern {
         #expect(try folders() == [])
     }
 
-    /// A page of another site wiped the sandbox, and a name that led here read its mail.
+    /// A page of another site must not reset the sandbox, and a name that leads here must not read
+    /// its mail.
     @Test func order_ofAPageOfAnotherSite_isRefused() throws {
         let postern = try RunningPostern()
         try postern.order("users", #"{"user": "kept"}"#)
@@ -308,7 +310,7 @@ final class RunningPostern {
         #expect(try !postern.curl("/sandbox/users").body.contains("kept"))
     }
 
-    /// Someone who signed up, or added an inbox, could not answer.
+    /// New users, and users with an added inbox, must be able to answer.
     @Test func reply_ofAUserOfAnyDomain_reachesTheTeam() throws {
         let postern = try RunningPostern()
         let user = try postern.order("users", #"{"user": "zoe", "inbox": "zoe@elsewhere.example", "uses_app": true}"#)
@@ -318,7 +320,7 @@ final class RunningPostern {
         #expect(try postern.order("mail", #"{"reply_to": \#(number), "text": "Well"}"#)["code"]?.number?.integer == 250)
     }
 
-    /// What a day of the clock ends is over at once, and a refusal of a page says why.
+    /// Data that ends within a day of the clock is deleted at once, and a page says why it refuses.
     @Test func deletion_clockPassesTheDay_isCarriedOutAndPagesSayWhy() throws {
         let postern = try RunningPostern()
         let folder = try Folders.temporary("cookies")
@@ -349,7 +351,7 @@ final class RunningPostern {
 
 @Suite(.blocking, .enabled(if: Browser.driver != nil, "skipped: no chromedriver"), .timeLimit(.minutes(5)))
 struct SandboxBrowserTests {
-    /// A button is put together without scripts, and copied; a script makes the PNG.
+    /// A button is composed without scripts, and copied; a script makes the PNG.
     @Test func buttonPage_composed_showsTheButtonAndItsLines() throws {
         let postern = try RunningPostern()
         let url = try postern.fact("URL")
@@ -386,7 +388,7 @@ struct SandboxBrowserTests {
         #expect(try postern.curl("/sandbox/button?height=%2B044").body.contains("src=\"/auth/button.svg\""))
     }
 
-    /// The page of SANDBOX.md, as it stands.
+    /// The page of SANDBOX.md, unchanged.
     @Test func page_withoutABackend_signsInAndRefusesAnotherAnswer() throws {
         let postern = try RunningPostern()
         let url = try postern.fact("URL")
@@ -419,7 +421,7 @@ struct SandboxBrowserTests {
         let shown = try browser.text("#who")
         #expect(shown.firstMatch(of: /^Signed in: \S{32} \S+@relay\.sandbox\.example$/) != nil, "\(shown)")
         #expect(try browser.arrives(at: page))
-        // An answer that this page did not ask for.
+        // An answer to a request that this page did not make.
         try browser.open(page + "?state=x&code=pc_y&iss=\(url)")
         #expect(try browser.shows("#who", "This answer was not asked for."))
         // A page of another origin reads nothing.
@@ -434,7 +436,7 @@ struct SandboxBrowserTests {
     }
 }
 
-/// Python of `make test-tools` with Authlib; nil where there is none.
+/// Python of `make test-tools` with Authlib; nil if there is none.
 private let python: String? = {
     let own = Folders.package.appending(path: ".build/test-tools/bin/python3").path
     return [own, "/usr/bin/python3"].first {
@@ -454,7 +456,7 @@ struct ExampleAppTests {
         return String(text[start.upperBound..<end.lowerBound])
     }
 
-    /// Of the document of the API: they refused it, and lost the challenge of an outcome.
+    /// Clients that three generators make of the API's document must accept it, and keep the challenge of an outcome.
     @Test(
         .timeLimit(.minutes(5)),
         .enabled(
@@ -473,8 +475,8 @@ struct ExampleAppTests {
         #expect(lines.count { $0.hasPrefix("ok ") } == 13)
     }
 
-    /// The pages whose apps run as they stand, the script that plays the user, how many things it sees to be right, and the most
-    /// lines of code that the page promises.
+    /// The pages whose apps run unchanged, the script that plays the user, its number of checks,
+    /// and the most lines of code that the page promises.
     @Test(
         .timeLimit(.minutes(5)), arguments: [("SANDBOX.md", "example_app", 29, 80), ("SIGN_IN.md", "relying_party", 4, 30)])
     func app_ofAPage_runsAsItStands(_ page: String, _ script: String, _ checks: Int, _ most: Int) throws {

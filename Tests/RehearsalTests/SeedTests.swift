@@ -1,4 +1,4 @@
-// Seeds: what is read, and that an error names its line.
+// Seeds: the accepted form, and errors that name their line.
 
 import Rehearsal
 import TestSupport
@@ -10,7 +10,7 @@ import Testing
         #expect(seed.issuer == "https://appleid.apple.com" && seed.clients.map(\.id) == ["com.example.app"])
         #expect(seed.users.map(\.realUserStatus) == [2, 1, 0])
         #expect(seed.teams[0].keys[0].privatePEM?.contains("BEGIN PRIVATE KEY") == true)
-        // Tests may hold these.
+        // Tests may contain these.
         #expect(AppleState.subject("anna", team: "SANDBOXTEA") == "000533.e7287eeb2e56b833c9ae17e6c0ffc6aa.0209")
         #expect(AppleState.subject("anna", team: "SANDBOXTEA") != AppleState.subject("anna", team: "OTHERTEAMA"))
     }

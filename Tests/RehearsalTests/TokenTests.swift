@@ -85,7 +85,7 @@ import Testing
         let parts = good.split(separator: ".").map(String.init)
         func header(_ text: String) -> String { Base64URL.encode(text.utf8) + "." + parts[1] + "." + parts[2] }
         let signature = try #require(Base64URL.decode(parts[2].utf8))
-        // ECDSA-Sig-Value, as libraries give it that know nothing of JOSE.
+        // ECDSA-Sig-Value, the form of libraries that do not support JOSE.
         func number(_ octets: ArraySlice<UInt8>) -> [UInt8] {
             let digits = Array(octets.drop { $0 == 0 })
             let value = (digits.first ?? 0) >= 0x80 ? [0] + digits : digits
@@ -150,7 +150,7 @@ import Testing
         #expect(both?.code == .invalidRequest)
         #expect(refusal { try fixture.token(["grant_type": "password"]) }?.code == .unsupportedGrantType)
         #expect(refusal { try fixture.token(["grant_type": "client_credentials", "scope": "all"]) }?.code == .invalidScope)
-        // Nothing of this used the code up.
+        // None of these used up the code.
         #expect(try fixture.exchange(code)["id_token"] != nil)
     }
 

@@ -1,4 +1,4 @@
-// One budget for a whole decision: what it counts, and what is decided where it is used up.
+// One budget for a whole decision: the steps that it counts, and the decision when it is used up.
 
 import CEL
 import RiskPolicy
@@ -27,7 +27,7 @@ import Testing
             """, options: options)
     }
 
-    /// `contains` on these takes 4,000 steps, which nothing in the policy's text tells.
+    /// `contains` on these takes 4,000 steps, which the policy's text does not show.
     private func dear(_ policy: Policy, status: Int64? = nil) throws -> PolicyInput {
         var input = policy.makeInput(event: .signUp, now: try now)
         try policy.set("context.a", to: .string(String(repeating: "x", count: 1_024)), in: &input)
@@ -36,7 +36,7 @@ import Testing
         return input
     }
 
-    /// `size(bad)` was one step, and sorted 100,000 texts for each element: 23 s for one question.
+    /// `size` of a large list must not sort it for each element.
     @Test func decision_sizeOfLargeList_isMadeInTime() throws {
         let policy = try policy(
             "- {id: r, effect: always, events: [sign_up], challenge: human_check, reason: R, condition: 'context.l.exists(x, size(bad) < x)'}",
@@ -48,7 +48,7 @@ import Testing
         #expect(policy.decide(input).decision == .requireVerification)
     }
 
-    /// Each of 100 conditions had its own budget.
+    /// All conditions share one budget.
     @Test func decision_manyConditions_hasOneBudget() throws {
         let rules = (0..<100).map {
             "- {id: r\($0), effect: \($0 == 99 ? "skip, up_to" : "require, challenge"): email_code, events: [sign_up], reason: R, "
@@ -61,7 +61,8 @@ import Testing
         #expect(result.decision == .requireVerification)
         #expect(policy.reasons(result) == ["POLICY_ERROR"])
         #expect(!result.skips.contains(99), "a skip does not match")
-        // Once it is used up, it is used up for `in` a named list too; what only compares numbers is not charged.
+        // After it is used up, it is used up for `in` a named list too; comparisons of numbers cost
+        // nothing.
         let (list, number) = try (
             self.policy(
                 rules.dropLast().joined()
@@ -76,7 +77,7 @@ import Testing
         #expect(!number.decide(try dear(number, status: 2)).errors.contains(99))
     }
 
-    /// A skip that is cheap could waive what the budget had turned into an error.
+    /// A cheap skip must not waive a rule that the budget turned into an error.
     @Test func guarantee_budgetUsedUp_stillHolds() throws {
         let fillers = (0..<40).map {
             "- {id: f\($0), effect: require, events: [sign_up], challenge: human_check, reason: F, "
@@ -105,7 +106,8 @@ import Testing
         #expect(refusal?.description.contains("together they can take more than 100000 steps for 'sign_in'") == true)
     }
 
-    /// What a step was not counted for: keys that are hashed, maps that are copied, zones that are looked up.
+    /// Work that must cost steps: keys that are hashed, maps that are copied, zones that are looked
+    /// up.
     @Test(arguments: [
         "[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c, s in {s: 1})))",
         "[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c, t.getHours('Europe/Berlin') < 24)))",

@@ -1,4 +1,4 @@
-// The default policy: its own tests, the public ones, and that its tests leave nothing unexercised.
+// The default policy: its own tests, the public ones, and their complete coverage.
 
 import Foundation
 import RiskPolicy
@@ -29,7 +29,7 @@ enum DefaultPolicy {
         print("policy/rules/default: \(results.count(where: \.passed)) of \(results.count) cases")
     }
 
-    /// Apart from the tests that authors take along: with a rule of their own these are no longer true.
+    /// Separate from the tests that authors copy, because a new rule of theirs makes these untrue.
     @Test func defaultPolicy_signalsMissing_namesRulesAsMissing() throws {
         let policy = try DefaultPolicy.load()
         let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "default-missing.yaml")
@@ -79,7 +79,7 @@ enum DefaultPolicy {
     func defaultPolicy_publicTests_passes() throws {
         let policy = try DefaultPolicy.load()
         let file = Folders.conformance.appending(path: "policy-default-tests.yaml")
-        // Written before there were these signals: they are given as of an ordinary person.
+        // These tests are older than some signals, which get the values of an ordinary person.
         let ordinary = "given:\n  inbox.domain_class: provider\n  velocity: {network_sign_ups: 1, domain_sign_ups: 1}\n"
         let text = try String(contentsOf: file, encoding: .utf8).replacing("\ngiven:\n", with: "\n" + ordinary)
         let suite = try PolicyTestSuite.load(text, file: "policy-default-tests.yaml", policy: policy)

@@ -1,4 +1,4 @@
-// The yardstick of `PolicyBench`, a policy written by hand, decides as the default policy does.
+// The policy of `PolicyBench` that is written by hand decides like the default policy.
 
 import CEL
 import TestSupport
@@ -7,7 +7,7 @@ import Testing
 @testable import RiskPolicy
 
 @Suite(.blocking) struct HandWrittenTests {
-    /// The default policy changed, the one by hand did not, and `make bench` ended there for two days.
+    /// If the default policy changes, the one by hand must change too.
     @Test func handWrittenPolicy_generatedInputs_decidesAsDefault() throws {
         let policy = try DefaultPolicy.load()
         let now = try #require(CELTimestamp(seconds: 1_790_000_000))

@@ -1,4 +1,4 @@
-// `"text" in list`: whether a list of strings holds a text.
+// `"text" in list`: whether a list of strings contains a text.
 
 import CEL
 import RiskPolicy
@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct InOperatorTests {
-    /// - Parameter names: how many texts the condition names before the one that is asked for.
+    /// - Parameter names: the number of texts in the condition before the requested one.
     private func policy(names: Int) throws -> Policy {
         let others = (0..<names).map { "\"w\($0)\"" }.joined(separator: ", ")
         let first = names == 0 ? "" : "account.state in [\(others)] || "

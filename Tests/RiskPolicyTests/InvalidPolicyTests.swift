@@ -19,7 +19,7 @@ import TestSupport
         print("policy/invalid: \(names.count) policies")
     }
 
-    /// What `postern policy check` says of a folder; nil where it is taken.
+    /// The refusal of `postern policy check` for a folder; nil if it is accepted.
     private func refusal(_ folder: URL) throws -> String? {
         func text(_ name: String) -> String? { try? String(contentsOf: folder.appending(path: name), encoding: .utf8) }
         do throws(PolicyRefusal) {

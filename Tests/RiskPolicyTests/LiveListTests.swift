@@ -1,4 +1,5 @@
-// Live lists in policies: how they are declared, what they mean, and that guarantees hold whatever they hold.
+// Live lists in policies: their declaration and meaning, and guarantees that hold for all their
+// contents.
 
 import CEL
 import RiskPolicy
@@ -79,9 +80,9 @@ import Testing
         ("live_lists: {bad: ranges}", "context.ip in lists.bad", "unknown the kind of a live list 'ranges'"),
         ("live_lists: {bad: {kind: range, of: everyone}}", "context.ip in lists.bad", "unknown of 'everyone'"),
         ("live_lists: {a-b: range}", "true", "'a-b' cannot be the name of a list"),
-        ("live_lists: {bad: range}", "size(lists.bad) > 1", "a live list can be on the right of"),
-        ("live_lists: {bad: range}", "lists.bad.exists(x, x == context.ip)", "a live list can be on the right of"),
-        ("live_lists: {bad: range}", "lists.bad in [lists.bad]", "a live list can be on the right of"),
+        ("live_lists: {bad: range}", "size(lists.bad) > 1", "a live list can only be on the right of"),
+        ("live_lists: {bad: range}", "lists.bad.exists(x, x == context.ip)", "a live list can only be on the right of"),
+        ("live_lists: {bad: range}", "lists.bad in [lists.bad]", "a live list can only be on the right of"),
         ("live_lists: {bad: range}", "context.n in lists.bad", "'in' is not defined for int and list(string)"),
     ])
     func liveList_wronglyDeclaredOrUsed_isRefused(live: String, condition: String, expected: String) {
@@ -89,7 +90,7 @@ import Testing
         #expect(shown.contains(expected), "\(shown)")
     }
 
-    /// Without lists (a backtest, `postern policy eval`) no one can say what they held.
+    /// Without lists (a backtest, `postern policy eval`) their contents are unknown.
     @Test func liveList_notKnown_isMissing() throws {
         let policy = try PolicyLoader.load(text(condition: "context.ip in lists.bad"))
         var input = policy.makeInput(event: .signUp, now: try now)

@@ -1,4 +1,4 @@
-// Where faults of a condition are in the file, for every way in which YAML writes text.
+// The position in the file of a condition's faults, for every way in which YAML writes text.
 
 import RiskPolicy
 import TestSupport

@@ -3,7 +3,8 @@
 import RiskPolicy
 import TestSupport
 
-/// A decision by docs/POLICY-REFERENCE.md, "How a decision is made", with the interpreter and sets: slow and plain.
+/// A decision by docs/POLICY-REFERENCE.md, "How a decision is made", with the interpreter and sets:
+/// slow and plain.
 struct PlainDecision {
     var asked: Set<Int> = []
     var waived: Set<Int> = []

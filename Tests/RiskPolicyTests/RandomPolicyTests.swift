@@ -1,5 +1,5 @@
-// Whole policies made at random, and files built to do harm: each is taken or refused, in bounded time, and what is taken decides
-// as the rules written out plainly would.
+// Whole policies made at random, and files built to do harm. Each is accepted or refused in bounded
+// time, and an accepted one decides as the rules written out plainly.
 
 import CEL
 import Foundation
@@ -25,7 +25,7 @@ private struct PolicyMaker {
         let kinds = (0..<Int.random(in: 1...5, using: &random)).map { "kind_\($0)" }
         var text = "policy: made\nversion: \"\(Int.random(in: 1...99, using: &random))\"\nchallenges:\n"
         for (position, kind) in kinds.enumerated() {
-            // The first is always there, so that most of them are taken.
+            // The first is always available, so that most of them are accepted.
             let condition = position > 0 && Bool.random(using: &random) ? ", unavailable_when: '\(condition())'" : ""
             let events = position > 0 && Bool.random(using: &random) ? ", events: \(events())" : ""
             text += "- {kind: \(kind)\(events)\(condition)}\n"
@@ -47,7 +47,7 @@ private struct PolicyMaker {
                 "- {id: r\(number), effect: \(effect), events: \(events()), \(challenge), reason: R\(number % 7)\(mode)\(missing), "
             text += "condition: '\(condition()) || account.managed'}\n"
         }
-        // Something for every skip to waive.
+        // A rule for every skip to waive.
         text +=
             "- {id: base, effect: require, events: [sign_up, sign_in, upgrade, sensitive_action], challenge: \(kinds[0]), reason: BASE, "
         text += "condition: account.age_hours < 5}\n"
@@ -97,7 +97,7 @@ private struct PolicyMaker {
                 try #require(Set(result.asked) == plain.asked && Set(result.waived) == plain.waived, "\(text)")
                 try #require((result.decision == .allow) == (result.challenges == 0))
             }
-            // Compared with itself a policy differs nowhere; its text is the same.
+            // A policy has no difference from itself, and its text is the same.
             #expect(PolicyDiff(from: policy, to: policy).items.isEmpty)
             #expect(!PolicyComparison.onGeneratedInputs(policy, policy, count: 40, now: try now).comparison.total.differs)
         }
@@ -205,14 +205,14 @@ private struct PolicyMaker {
             return
         }
         #expect(refusal == nil, "it was taken")
-        // It always holds, and asks at these events.
+        // It always holds, and requires a check at these events.
         var generator = InputGenerator(policy: policy, seed: 3, now: try now)
         for event in PolicyEvent.allCases where event != .signUp {
             #expect(policy.decide(generator.next(event: event)).decision == .requireVerification)
         }
     }
 
-    /// A list of the largest size that is taken, and one beyond.
+    /// A list of the largest accepted size, and one beyond.
     @Test func policy_hugeList_isBounded() throws {
         func load(_ entries: Int) throws(PolicyRefusal) -> Policy {
             var options = PolicyLoadOptions()

@@ -1,4 +1,4 @@
-// What the commands print: test reports as text, JSON and JUnit, coverage, explanations.
+// The output of the commands: test reports as text, JSON and JUnit, coverage, explanations.
 
 import Foundation
 import RiskPolicy
@@ -61,14 +61,14 @@ import Testing
 
                 matched
                   signup-check-outstanding   always asks for email_code      SIGNUP_UNVERIFIED
-                      the check asked at sign-up is not passed yet  → true
+                      the check required at sign-up is not passed yet  → true
                           account.state = "pending"
 
                 unknown: a signal is missing
                 """))
     }
 
-    /// The whole condition comes first: of its parts alone, a `!` before them would be lost.
+    /// The whole condition comes first, because its parts alone would lose a `!` before them.
     @Test(arguments: [
         ("!(context.x == 0)", "1", "      the x from the app is not zero  → true\n        the x from the app is zero  → false"),
         (
@@ -111,7 +111,7 @@ import Testing
         (ListFileText.text("\u{2028}198.51.100.0/24 # office\r\n\u{A0}\n"), String?.none),
         (.absent, "no such file inside the policy's folder: 'l.txt'"),
         (.unreadable("line 1, column 2: no UTF-8"), "the file 'l.txt' cannot be read: line 1, column 2: no UTF-8"),
-        (.text("198.51.100.0/33\n"), "'198.51.100.0/33' looks like an address or a range, and is none"),
+        (.text("198.51.100.0/33\n"), "'198.51.100.0/33' looks like an address or a range, but is neither"),
     ]) func load_listFile_isReadOrNamed(file: ListFileText, words: String?) throws {
         var options = PolicyLoadOptions()
         options.listFile = { _ in file }
@@ -135,7 +135,8 @@ import Testing
             }
             #expect(try decision("::ffff:198.51.100.7").decision == .requireVerification)
             #expect(try decision("198.51.101.7").decision == .allow)
-            // What is no address is an error of the rule: it asks, and leaves a trace.
+            // Text that is not an address is an error of the rule: it requires a check, and is
+            // logged.
             let odd = try decision("198.51.100.7:443")
             #expect(odd.decision == .requireVerification && odd.errors.contains(0))
             return
@@ -175,7 +176,8 @@ import Testing
                 error.description.hasPrefix(
                     "tests.yaml:7:5: error: test 'one & two/fails <here>' fails: challenges is [\"email_code\"]"))
         }
-        // Rules that break a guarantee, loaded without generated inputs: the test finds it though it expects nothing of it.
+        // Rules that break a guarantee, loaded without generated inputs: the test finds it without
+        // expecting it.
         var options = PolicyLoadOptions()
         options.generatedInputs = 0
         let broken = try PolicyLoader.load(

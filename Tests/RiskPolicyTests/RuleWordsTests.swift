@@ -1,6 +1,7 @@
-// Rules as sentences. The sentences of the policies in the program, of those in docs/POLICY.md and of expressions that operators
-// write are in Vectors/words, each reviewed: POSTERN_TEST_RECORD=1 writes them again, so look at the difference. What sentences
-// mean is compared with what the conditions mean, by a reader of its own.
+// Rules as sentences. Vectors/words has the sentences of the policies in the program, of those in
+// docs/POLICY.md and of expressions that operators write. Each is reviewed: POSTERN_TEST_RECORD=1
+// writes them again, so read the difference. A separate reader compares the meaning of sentences
+// with the meaning of the conditions.
 
 import CEL
 import Foundation
@@ -147,7 +148,7 @@ import Testing
         try compare(made, with: name)
     }
 
-    /// A new signal has words that can be told from those of all others.
+    /// The words of a signal differ from those of all others.
     @Test func phrases_ofAllSignals_differ() {
         for signals in [StandardSignal.ofDecisions, StandardSignal.ofStatus] {
             var seen: Set<String> = []
@@ -261,7 +262,7 @@ import Testing
         }
     }
 
-    /// What a sentence says holds for the same inputs as its condition; few conditions have no words.
+    /// A sentence holds for the same inputs as its condition; few conditions have no words.
     @Test func sentence_ofGeneratedCondition_meansTheSame() throws {
         let (seed, count) = Generated.settings(seed: 11, count: 600, variable: "POSTERN_GENERATE")
         var random = SeededGenerator(seed: seed)

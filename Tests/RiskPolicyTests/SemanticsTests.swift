@@ -1,4 +1,5 @@
-// What docs/POLICY-REFERENCE.md says under "How a decision is made", case by case, on small policies.
+// The statements of docs/POLICY-REFERENCE.md under "How a decision is made", case by case, on small
+// policies.
 
 import CEL
 import RiskPolicy

@@ -1,5 +1,4 @@
-// Values of declared signals that cannot be used: whatever is sent, no value leads to fewer checks than the worst that can be
-// used.
+// Unusable values of declared signals: no value leads to fewer checks than the worst usable one.
 
 import CEL
 import RiskPolicy
@@ -36,7 +35,7 @@ import Testing
         return input
     }
 
-    /// How hard the weakest check is that is enough: -1 for none.
+    /// The strength of the weakest sufficient check: -1 for none.
     private func strength(_ policy: Policy, _ input: PolicyInput) -> Int {
         let result = policy.decide(input)
         guard result.decision == .requireVerification else { return -1 }
@@ -145,7 +144,8 @@ import Testing
             }
             let extra = guarantees.isEmpty ? "" : "guarantees:\n" + guarantees.joined(separator: "\n")
             let challenges = Bool.random(using: &random) ? ", unavailable_when: '\(Self.condition(&random))'" : ""
-            // Some are refused: a skip with nothing to waive, or a condition that is always false.
+            // Some are refused: a skip that cannot waive anything, or a condition that is always
+            // false.
             guard let policy = try? policy(rules.joined(separator: "\n"), extra: extra, challenges: challenges) else { continue }
             for age in [nil, 0, 1, 2, 3] as [Int64?] {
                 let usable = [nil, 0, 1, 2, 3, 4] as [Int64?]

@@ -1,4 +1,4 @@
-// docs/POLICY-REFERENCE.md shows every signal as it is declared.
+// docs/POLICY-REFERENCE.md shows every signal with its declaration.
 
 import RiskPolicy
 import TestSupport

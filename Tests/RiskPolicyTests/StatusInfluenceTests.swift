@@ -40,7 +40,7 @@ import Testing
 
     @Test func change_thatTheStatusHasNoPartIn_hasNoSentences() throws {
         #expect(try influence("account.hours_since_seen >= 4320}", "account.hours_since_seen >= 240}").isEmpty)
-        // Text alone is no change of a rule.
+        // A change of text alone is not a change of a rule.
         #expect(try influence("policy: risk-default", "policy: other").changedRules.isEmpty)
     }
 

@@ -1,9 +1,10 @@
-// Reads the sentences of rules back, by a grammar of its own: what they say can then be compared with what the condition means.
+// Reads the sentences of rules back with its own grammar, so that their meaning can be compared
+// with that of the condition.
 
 import CEL
 import RiskPolicy
 
-/// Whether a statement holds for values of signals; nil: not known.
+/// Whether a statement holds for values of signals; nil: unknown.
 typealias Meaning = ([String: CELValue]) -> Bool?
 
 /// A reader of one sentence's clauses.
@@ -233,7 +234,7 @@ struct WordsReader {
             rest = rest.dropFirst(Self.small[word].count)
             return Int64(word)
         }
-        // A comma between three digits belongs to the number.
+        // A comma between digits belongs to the number.
         let isNegative = take("-")
         var digits = ""
         while let first = rest.first, first.isNumber || first == "," && rest.dropFirst().first?.isNumber == true {

@@ -1,4 +1,5 @@
-// Every example of SSF, CAEP, RISC and the RFCs that they stand on, and what must be refused.
+// Every example of SSF, CAEP, RISC and the RFCs on which they are based, and all that must be
+// refused.
 
 import Foundation
 import Support
@@ -16,7 +17,8 @@ import Testing
 
     private static func all() throws -> [JSONObject] { try examples("openid-examples.json") + examples("rfc-examples.json") }
 
-    /// Where a claims set of the texts breaks a rule of the framework: those with `sub`, with `exp`, with no subject.
+    /// Whether a claims set of the texts breaks a rule of the framework: those with `sub`, with
+    /// `exp`, with no subject.
     private static func rule(_ claims: JSONObject) -> Bool {
         claims["sub"] == nil && claims["exp"] == nil && claims["sub_id"]?.object?["format"] != nil && claims["jti"] != nil
     }
@@ -26,7 +28,7 @@ import Testing
         for example in try Self.all() where example["isSET"] == .bool(true) {
             let claims = try #require(example["json"]?.object)
             guard Self.rule(claims) else {
-                // A subject within the event, as texts of before have it, is read too.
+                // A subject within the event, as in older texts, is read too.
                 #expect(
                     (try? SecurityEventToken(claims: claims)) == nil || claims["sub_id"] == nil,
                     "\(example["title"]?.string ?? "")")
@@ -37,7 +39,7 @@ import Testing
             #expect(token.transaction == claims["txn"]?.string && token.event.subject.json == claims["sub_id"]?.object)
             let event = try #require(claims["events"]?.object?.members.first)
             #expect(token.event.uri == event.name && .object(token.event.payload) == event.value)
-            // What we would write of it says the same, member by member.
+            // Our own form of it has the same members.
             let again = SecurityEventToken(
                 issuer: token.issuer, audience: token.audience.first ?? "", id: token.id, issuedAt: token.issuedAt,
                 transaction: token.transaction, happenedAt: token.happenedAt, event: token.event
@@ -56,7 +58,7 @@ import Testing
             let subject = try SubjectIdentifier(json)
             #expect(subject.json == json && subject.format == format)
             formats.insert(format)
-            // A member that the format needs, and that is not there, is an error.
+            // A missing member that the format needs is an error.
             for member in json.members where member.name != "format" && !["complex"].contains(format) {
                 guard ["email", "iss_sub", "opaque", "account", "uri", "phone_number", "did", "aliases"].contains(format) else {
                     continue

@@ -1,4 +1,4 @@
-// What a message must not be, and what our own look like.
+// Faults of messages, and the form of our own.
 
 import Support
 import SharedSignals

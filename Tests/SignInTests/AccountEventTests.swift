@@ -88,7 +88,7 @@ import Testing
         let without = try verify(body(issuer, events: #"{"type":"email-enabled","sub":"s","is_private_email":false}"#), keys)
         #expect(without.happenedAt == now * 1000)
         #expect(without.isPrivateEmail == false)
-        // Clocks differ; what is ahead counts as now, or it would hold back all that follow.
+        // Clocks differ. A time in the future counts as now, or it would block all later events.
         let ahead = try verify(
             body(issuer, events: .string(#"{"type":"email-enabled","sub":"s","event_time":\#((now + 60) * 1000)}"#)), keys)
         #expect(ahead.happenedAt == now * 1000)
@@ -96,7 +96,7 @@ import Testing
         let documented = try verify(
             body(issuer, events: .object(["type": "email-disabled", "sub": "s", "event_time": .integer(1_508_184_845)])), keys)
         #expect(documented.kind == .emailDisabled && documented.happenedAt == 1_508_184_845_000)
-        // To be acknowledged, and left alone.
+        // To be acknowledged and ignored.
         #expect(try verify(body(issuer, events: #"{"type":"something-new","sub":"s"}"#), keys).kind == nil)
     }
 
@@ -162,7 +162,7 @@ import Testing
         #expect(check([UInt8](repeating: 0x20, count: IncomingEvent.maximumBodyLength + 1), keys) == "format")
     }
 
-    /// An identity token of the same issuer is signed with the same key and is not an event.
+    /// An identity token of the same issuer is signed with the same key, but is not an event.
     @Test func incomingEvent_identityToken_isRefused() async throws {
         let issuer = try await TestIssuer()
         let body = JSONValue.object(["payload": .string(try issuer.token())]).octets

@@ -1,4 +1,4 @@
-// Which browser a session is in.
+// The browser of a session.
 
 import TestSupport
 import Testing

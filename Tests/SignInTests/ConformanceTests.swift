@@ -15,7 +15,7 @@ struct ConformanceTests {
         return try #require(try JSONSerialization.jsonObject(with: data) as? [String: Any])
     }
 
-    /// A token with nothing of its claims looked at, under these keys.
+    /// A token under these keys, with its claims unchecked.
     private func answer(_ token: String, keys: [Any]) async throws -> TokenVerificationResponse.Outcome {
         var question = TokenVerificationRequest(token: token, now: 0)
         question.checksClaims = false
@@ -32,7 +32,8 @@ struct ConformanceTests {
         }
     }
 
-    /// What each of the cookbook's files must come to: RS256 is taken; all else is another algorithm, another form, or no JWS.
+    /// The expected result of each of the cookbook's files: RS256 is accepted; all else is another
+    /// algorithm, another form, or not a JWS.
     static let cookbook = [
         "jws/4_1.rsa_v15_signature": "valid", "jws/4_2.rsa-pss_signature": "alg", "jws/4_3.ecdsa_signature": "alg",
         "jws/4_4.hmac-sha2_integrity_protection": "alg", "jws/4_5.signature_with_detached_content": "format",
@@ -74,7 +75,7 @@ struct ConformanceTests {
         let publicKey = try object("ietf-jose-cookbook/jwk/3_3.rsa_public_key.json")
         let token = try #require((file["output"] as? [String: Any])?["compact"] as? String)
         #expect(check(try await answer(token, keys: [publicKey])) == "valid")
-        // An octet more is a text that decodes, and no signature.
+        // With one more octet the text still decodes, but is not a signature.
         #expect(check(try await answer(token + "A", keys: [publicKey])) == "signature")
         let ecKey = try object("ietf-jose-cookbook/jwk/3_1.ec_public_key.json")
         #expect(check(try await answer(token, keys: [ecKey])) == "kid")
@@ -82,7 +83,8 @@ struct ConformanceTests {
         #expect(check(try await answer(token, keys: [secret])) == "kid")
     }
 
-    /// A published private key is everyone's: an issuer's set with one in it does not verify.
+    /// A published private key belongs to everyone: an issuer's set with such a key does not
+    /// verify.
     @Test func keySet_privateKeyPublished_isUnusable() async throws {
         for name in ["3_2.ec_private_key", "3_4.rsa_private_key"] {
             let key = try object("ietf-jose-cookbook/jwk/\(name).json")

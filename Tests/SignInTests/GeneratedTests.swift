@@ -1,4 +1,4 @@
-// Generated tokens and JSON documents: what is taken is what it should be, and another reader reads the same.
+// Generated tokens and JSON documents: accepted ones are valid, and another reader reads the same.
 
 import SignIn
 import Foundation
@@ -9,7 +9,7 @@ import TestSupport
 @Suite(.blocking) struct GeneratedTokenTests {
     private static let (seed, count) = Generated.settings(count: 1_500)
 
-    /// Values that are near a good one, and far from any.
+    /// Values near a valid one, and far from any.
     private static func value(_ random: inout SeededGenerator) -> JSONValue {
         let texts = [
             "", TestIssuer.iss, TestIssuer.iss + "/", TestIssuer.iss.uppercased(), TestIssuer.audience, TestIssuer.audience + " ",
@@ -33,7 +33,7 @@ import TestSupport
         }
     }
 
-    /// What a reader of another make finds in a payload: whether every claim that matters is right.
+    /// The result of another program's reader for a payload: whether every relevant claim is right.
     private static func isRight(_ token: CompactJWS) -> Bool {
         guard let claims = try? JSONSerialization.jsonObject(with: Data(token.payload)) as? [String: Any] else { return false }
         func time(_ name: String) -> Double? { (claims[name] as? NSNumber)?.doubleValue }
@@ -42,11 +42,12 @@ import TestSupport
             let subject = claims["sub"] as? String,
             (1...255).contains(subject.utf8.count), let expiry = time("exp"), let issued = time("iat")
         else { return false }
-        // The leeway of a configuration that says nothing is 60 s.
+        // The default leeway is 60 s.
         return expiry > Double(TestIssuer.now) - 60 && issued <= Double(TestIssuer.now) + 60
     }
 
-    /// Claims changed at random and signed with the right key: whatever is taken has the claims that it has to have.
+    /// Claims changed at random and signed with the right key: accepted ones have all required
+    /// claims.
     @Test func token_randomClaims_isTakenOnlyIfRight() async throws {
         let issuer = try await TestIssuer()
         let keys = try await issuer.keys()
@@ -74,7 +75,7 @@ import TestSupport
         #expect(taken > Self.count / 10, "most of the changes hit a claim that may be anything")
     }
 
-    /// A good token, put together in another way without the key: never taken.
+    /// A valid token, reassembled without the key: never accepted.
     @Test func token_changedAfterSigning_isRefused() async throws {
         let (issuer, other) = (try await TestIssuer(), try await TestIssuer())
         let keys = try await issuer.keys()
@@ -154,7 +155,7 @@ import TestSupport
         }
     }
 
-    /// The value in a spelling of many.
+    /// The value in one of many spellings.
     private static func write(_ value: JSONValue, _ random: inout SeededGenerator) -> String {
         func space() -> String { ["", "", " ", "\n", "\t \r\n"][Int.random(in: 0..<5, using: &random)] }
         switch value {
@@ -200,7 +201,8 @@ import TestSupport
         }
     }
 
-    /// What is taken, the system's reader takes too, and finds as many members and items in it.
+    /// The system's reader accepts every accepted text, and finds the same number of members and
+    /// items.
     @Test func json_randomOctets_isReadAsByFoundation() throws {
         var random = SeededGenerator(seed: Self.seed &+ 1)
         let pieces = Array("{}[]\",:\\u0\u{1}e-+.9truefalsn /*'".utf8) + [0xC3, 0xA9, 0xFF, 0xEF, 0xBB, 0xBF]
@@ -216,7 +218,7 @@ import TestSupport
                 default: octets += octets[place...]
                 }
             }
-            // Beyond a double's range that reader gives up.
+            // Beyond a double's range that reader fails.
             guard let value = try? StrictJSON.parse(octets, limit: 1 << 20),
                 !octets.contains(UInt8(ascii: "e")) || !Self.hasExponent(value)
             else { continue }

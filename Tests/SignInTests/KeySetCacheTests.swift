@@ -1,4 +1,4 @@
-// The cache of key sets, with a clock and a fetcher that the test moves.
+// The cache of key sets, with a clock and a fetcher that the test controls.
 
 import SignIn
 import Foundation
@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// A fetcher that answers what it is told to, counts, and can be held.
+/// A fetcher with the test's answers, which counts, and can be paused.
 private final class ScriptedFetcher: KeySetFetcher {
     private struct State {
         var answer: Result<FetchedKeySet, KeySetFetchError> = .failure(KeySetFetchError("nothing was set"))
@@ -34,7 +34,7 @@ private final class ScriptedFetcher: KeySetFetcher {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Returns once a fetch is held.
+    /// Returns when a fetch is paused.
     func arrival() async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in
@@ -130,7 +130,7 @@ private final class MemoryStorage: KeySetStorage {
         fetcher.release()
     }
 
-    /// A key that its issuer has withdrawn must not be taken just because no one asked for a day.
+    /// A key that its issuer has withdrawn must not be accepted after a day without requests.
     @Test func cache_setOfADayAgo_isRenewedFirst() async throws {
         let cache = cache()
         let (old, new) = (try await key(), try await key())
@@ -194,7 +194,7 @@ private final class MemoryStorage: KeySetStorage {
         #expect(error?.issuer == "test")
         #expect(error?.reason == "no complete response in time")
         #expect(error?.retryAfter == 5)
-        // Not asked again before its time.
+        // No second fetch before its time.
         clock.advance(4)
         await #expect(throws: KeysUnavailable.self) { try await cache.keys(of: issuer, for: "k") }
         #expect(fetcher.count == 1)
@@ -231,14 +231,14 @@ private final class MemoryStorage: KeySetStorage {
         #expect(await cache.status.first?.lastFailure == "away")
         clock.advance(1)
         await #expect(throws: KeysUnavailable.self) { try await cache.keys(of: issuer, for: key.id) }
-        // And it is there again with the issuer.
+        // It is available again with the issuer.
         clock.advance(300)
         fetcher.answer(key.document)
         #expect(has(try await cache.keys(of: issuer, for: key.id), key.id))
         #expect(await cache.status.first?.lastFailure == nil)
     }
 
-    /// During an outage no one can say whether an unknown key is a new one: that is not a refusal.
+    /// During an outage it is unknown whether an unknown key is new: that is not a refusal.
     @Test func cache_unknownKeyIDInOutage_isUnavailable() async throws {
         let cache = cache()
         let key = try await key()
@@ -294,7 +294,7 @@ private final class MemoryStorage: KeySetStorage {
         #expect(fetcher.count == 3)
         _ = try await cache.keys(of: issuer, for: "unknown")
         #expect(fetcher.count == 4)
-        // Nor does a failure of the future hold anything back.
+        // A failure dated in the future delays nothing either.
         fetcher.fail()
         clock.advance(365 * 86_400)
         await cache.refresh([issuer])

@@ -13,7 +13,8 @@ import Testing
         tls: NIOSSLContext? = nil, deadline: Int64 = 5, _ body: (KeyServer, HTTPKeySetFetcher) async throws -> Void
     ) async throws {
         var configuration = HTTPKeySetFetcher.configuration
-        // Other tests keep the processors busy for longer than a server may be silent: the deadline alone decides.
+        // Other tests keep the processors busy for longer than a server may be silent: only the
+        // deadline decides.
         configuration.timeout = .init(connect: .seconds(60), read: .seconds(60))
         let client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
         let server = try await KeyServer.start(tls: tls)
@@ -77,7 +78,8 @@ import Testing
         }
     }
 
-    /// On a busy machine the deadline passes before there is a connection at all, which the client names differently.
+    /// On a busy machine the deadline passes before there is a connection; the client reports this
+    /// with another error.
     @Test func fetch_deadlineBeforeConnection_timesOut() async throws {
         try await withServer(deadline: 0) { server, fetcher in
             server.set(.hang)
@@ -109,7 +111,7 @@ import Testing
         }
     }
 
-    /// No one vouches for a certificate that the server made itself.
+    /// No authority signed the server's own certificate.
     @Test func fetch_unknownCertificate_isRefused() async throws {
         let files = try SelfSigned()
         let tls = try NIOSSLContext(
@@ -121,7 +123,8 @@ import Testing
             #expect(await reason(fetcher, .uri(server.address)).contains("failed"))
             #expect(server.count == 0)
         }
-        // The server is a good one for anyone who knows its certificate, so it is the certificate that was refused.
+        // A client that trusts the certificate is served, so the certificate was the reason for the
+        // refusal.
         var configuration = HTTPKeySetFetcher.configuration
         var trust = TLSConfiguration.makeClientConfiguration()
         trust.trustRoots = .file(files.certificate)

@@ -1,4 +1,4 @@
-// Tokens and events between Postern and PyJWT, which others wrote: each verifies what the other signs.
+// Tokens and events between Postern and PyJWT: each verifies the other's signatures.
 
 import SignIn
 import Foundation

@@ -1,4 +1,4 @@
-// Keys of issuers that anyone could have the private part of.
+// Keys of issuers whose private part anyone could have.
 
 import SignIn
 import Foundation
@@ -25,7 +25,7 @@ import Testing
         #expect(reason == "an RSA key with the weakness of CVE-2017-15361 (ROCA)")
     }
 
-    /// The mark is in the remainders alone: the same number, one bit further, has none.
+    /// Only the remainders have the mark: the same number with one bit changed has none.
     @Test func rsaKey_oneBitChanged_hasNoROCAMark() throws {
         let base64 = Self.marked.replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/") + "=="
         let modulus = Array(try #require(Data(base64Encoded: base64)))

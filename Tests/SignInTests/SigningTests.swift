@@ -1,4 +1,4 @@
-// What Postern signs: tokens, events, key sets; and the secrets that teams sign.
+// The signatures of Postern: tokens, events, key sets; and the secrets that teams sign.
 
 import SignIn
 import Foundation
@@ -22,7 +22,7 @@ import Testing
         return content
     }
 
-    /// One of 64 did, and `keys signing retire` took it for an option.
+    /// A key id must not begin with a hyphen, because a command would read it as an option.
     @Test func signingKey_generated_hasNoIDLikeAnOption() throws {
         for _ in 0..<400 { #expect(try !IdentitySigningKey.generate().key.keyID.hasPrefix("-")) }
     }
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    /// An issuer's key set is someone else's text, and is shown on a terminal.
+    /// An issuer's key set is external text, and is shown on a terminal.
     @Test func keySet_keyIDWithControls_isUnusable() async throws {
         var jwk = try IdentitySigningKey.generate().key.publicJWK
         jwk["kid"] = "a\u{1B}[2J"

@@ -12,7 +12,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct StoredTests {
-    /// A store in a folder that goes with it.
+    /// A store in a folder that is removed with it.
     private final class Stored: Sendable {
         let folder: URL
         let database: SQLiteDatabase
@@ -50,7 +50,7 @@ import Testing
         let set = try JWKSet.parse(try await signer.publishedKeys())
         #expect(set.keys.count == 2)
         #expect(set.keys.first?.keyID == key.keyID)
-        // Another host of the same database signs alike.
+        // Another host of the same database signs with the same key.
         #expect(try await stored.signer().key().keyID == key.keyID)
         #expect(try stored.store.identityKeys.keys().map(\.state) == [.next, .active])
     }
@@ -65,8 +65,8 @@ import Testing
         #expect(try stored.store.identityKeys.keys().count == 2)
     }
 
-    /// At every moment, whoever fetched the key set within the last day can verify what is signed, and what was signed in the
-    /// last seven days can be verified by whoever fetches it now.
+    /// At every moment, a client that fetched the key set within the last day can verify new
+    /// signatures. A client that fetches it now can verify the signatures of the last seven days.
     @Test func keyRotation_everySixHours_leavesNoGap() async throws {
         let stored = try Stored()
         let signer = stored.signer()
@@ -75,7 +75,7 @@ import Testing
         var signed: [(at: Int64, token: CompactJWS)] = []
         for hour in 0..<(24 * 20) {
             let now = stored.clock.now()
-            // Someone who would rotate every six hours if they were let.
+            // An operator who tries to rotate every six hours.
             if hour % 6 == 5 {
                 do {
                     _ = try keys.rotate(replacement: try NewIdentityKey.generate(), early: false, stored.change)
@@ -95,7 +95,7 @@ import Testing
             published.removeAll { now - $0.at > 86_400 }
             stored.clock.advance(3600)
         }
-        // Rotated often, and old keys go.
+        // Rotated often, and old keys were ended.
         let all = try keys.keys()
         #expect(all.count >= 15)
         #expect(all.filter { $0.state == .retired }.count >= 5)
@@ -163,7 +163,7 @@ import Testing
                     name: "own", issuer: TestIssuer.iss, source: .uri("https://issuer.example/keys"), algorithms: [.es256],
                     leeway: 10))
         #expect(try await issuers.issuer(TestIssuer.iss + "/") == nil)
-        // While the store is down, the last ones seen stay.
+        // While the store is unavailable, the last keys stay.
         try stored.database.close()
         stored.clock.advance(5)
         #expect(try await issuers.issuer(named: "own") == issuer)

@@ -40,7 +40,7 @@ import TestSupport
         #expect(try #require(parse("{\"\u{212A}\":1}")?.object)["K"] == nil)
     }
 
-    /// What Unicode calls equivalent is another text.
+    /// Text that Unicode calls equivalent is a different text.
     @Test func equality_canonicallyEquivalentTexts_differ() throws {
         #expect(parse("\"K\"") != parse("\"\u{212A}\""))
         #expect(parse("{\"\u{E9}\":1}") != parse("{\"e\u{301}\":1}"))
@@ -127,7 +127,8 @@ import TestSupport
         #expect(try JSONSerialization.jsonObject(with: Data(value.octets)) is [String: Any])
     }
 
-    /// Whatever the strict reader takes, Foundation's reader takes too, and with the same text for it afterwards.
+    /// Foundation's reader accepts every text that the strict reader accepts, and both give the
+    /// same text.
     @Test func json_mutated_isReadByFoundationToo() throws {
         var random = SeededGenerator(seed: 71)
         let seeds = [
@@ -148,7 +149,7 @@ import TestSupport
             guard let value = try? StrictJSON.parse(octets, limit: 65_536) else { continue }
             taken += 1
             #expect(try StrictJSON.parse(value.octets, limit: 65_536) == value)
-            // Foundation refuses numbers beyond a double; nothing else that we take.
+            // Foundation refuses numbers beyond a double, but no other text that we accept.
             if !hasHugeNumber(value) {
                 #expect(
                     (try? JSONSerialization.jsonObject(with: Data(octets), options: .fragmentsAllowed)) != nil,
@@ -177,7 +178,7 @@ import TestSupport
                 .replacingOccurrences(of: "/", with: "_").replacingOccurrences(of: "=", with: "")
             #expect(text == standard)
         }
-        // Of all texts of up to three characters, each that decodes is the one that its octets are written as.
+        // Of all texts of up to three characters, each that decodes is the encoding of its octets.
         let characters = Array("ABgwxQ_-=+/ \n09z".utf8)
         for a in characters {
             for b in characters {

@@ -1,5 +1,5 @@
-// The tokens of Vectors/*.jsonl: what must be taken is taken, and everything else is refused by the very check that it is there
-// for.
+// The tokens of Vectors/*.jsonl: each valid one is accepted, and each other one is refused by the
+// check for which it was made.
 
 import SignIn
 import Foundation
@@ -36,8 +36,8 @@ import Testing
         }
     }
 
-    /// No eight characters in a row of a segment, or of a text that it holds, may be in an answer. The names of parameters and
-    /// claims that are refused are ours to say.
+    /// An answer must not contain eight characters in a row of a segment, or of a text in it. It
+    /// may contain the names of refused parameters and claims.
     private func expectNothing(of token: String, in text: String, _ id: String) {
         var secrets = token.split(separator: ".").map(String.init)
         for segment in token.split(separator: ".") {

@@ -19,7 +19,8 @@ import Testing
         #expect(try #require(Colour("#777777")).contrast(with: .white) < 4.5)
     }
 
-    /// All of a grid of colours: taken ones can be read wherever they stand, in both schemes, and the others cannot on white.
+    /// All of a grid of colours: accepted ones are readable in every place, in both schemes, and
+    /// the others are not readable on white.
     @Test func accentColours_accepted_areReadableInBothSchemes() throws {
         var taken = 0
         for step in 0..<512 {

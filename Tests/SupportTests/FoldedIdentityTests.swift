@@ -16,7 +16,8 @@ struct FoldedIdentityTests {
         #expect(try #require(letter.unicodeScalars.first).foldsToASCII)
     }
 
-    /// What becomes ASCII by lower case, upper case or compatibility is found; letters of other scripts are not.
+    /// Scalars that become ASCII by lower case, upper case or compatibility are found; letters of
+    /// other scripts are not.
     @Test func scalars_allOfUnicode_foldToASCIIOnlyAsLookAlikes() {
         let all = (0x80...UInt32(0x10FFFF)).lazy.compactMap(Unicode.Scalar.init)
         for scalar in all where scalar.properties.lowercaseMapping.utf8.allSatisfy({ $0 < 0x80 }) {

@@ -1,4 +1,4 @@
-// Text as HTML, whatever stands beside the five characters.
+// Text as HTML, with any characters beside the five.
 
 import Support
 import TestSupport
@@ -7,7 +7,8 @@ import Testing
 @Suite(.blocking) struct HTMLTextTests {
     private static let five: [Unicode.Scalar] = ["<", ">", "\"", "'", "&"]
 
-    /// Scalars before, after and on both sides of each of the five: every one that Swift may make one Character with another.
+    /// Scalars before, after and on both sides of each of the five: every one that Swift may join
+    /// to another as one Character.
     @Test func escaped_fiveCharactersBesideEveryScalar_noneStays() {
         var text = String.UnicodeScalarView()
         let neighbours = (0x20...UInt32(0x10FFFF)).lazy.compactMap(Unicode.Scalar.init)

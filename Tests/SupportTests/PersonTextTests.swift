@@ -12,7 +12,7 @@ import Testing
         "Nguye\u{0302}\u{0303}n Thi\u{0323} A\u{0301}nh",  // Vietnamese, combining.
         "\u{0E19}\u{0E49}\u{0E33}",  // Thai.
         "\u{0D4E}\u{0D15}",  // Malayalam, with a letter before its own.
-        "\u{845B}\u{E0100}\u{57CE}",  // A Japanese place, in the form that its people write.
+        "\u{845B}\u{E0100}\u{57CE}", // A Japanese place, in the form that its people write.
         "\u{30AB}\u{3099} \u{FF76}\u{FF9E}",  // Katakana, combining and half width.
         "\u{1F468}\u{200D}\u{1F469}\u{200D}\u{1F467}\u{200D}\u{1F466}",  // A family.
         "\u{1F469}\u{1F3FD}\u{200D}\u{1F680} \u{2764}\u{FE0F}\u{200D}\u{1F525}",  // An astronaut, a heart on fire.
@@ -30,7 +30,8 @@ import Testing
             ("a\u{0}b", 2, "ab"),
             ("a\u{85}b", 2, "ab"), ("a\u{2028}b", 2, "ab"), ("a\u{200B}b", 2, "ab"), ("a\u{FEFF}b", 2, "ab"),
             ("a\u{AD}b", 2, "ab"),
-            // Fillers and joiners that stand for nothing, lone marks, letters that join markup to themselves, hidden tags.
+            // Fillers and joiners without a meaning, lone marks, letters that join markup to
+            // themselves, hidden tags.
             ("\u{3164}", 1, ""), ("a\u{034F}b", 2, "ab"), ("a \u{0301}b", 3, "a b"), ("\u{0301}", 1, ""), ("<\u{0338}b", 2, "<b"),
             ("a\u{200D}", 2, "a"), ("\u{200C}a", 1, "a"), ("a\u{200D}<", 2, "a<"), ("\u{0600}<", 1, "<"), ("\u{0D4E}<", 1, "<"),
             ("a\u{D4E}\u{D4E}<", 2, "a<"), ("a\u{E0041}b", 2, "ab"), ("\u{1F3F4}\u{E0067}b", 2, "\u{1F3F4}b"),
@@ -51,7 +52,7 @@ import Testing
         #expect(text.utf8.elementsEqual(letter(8).utf8) && removed == 31_992)
     }
 
-    /// What is left can be in a text: cleaning again takes nothing out.
+    /// The cleaned text can be in a text: cleaning it again removes nothing.
     @Test func cleanedText_ofAnyScalars_isPlain() {
         var random = SystemRandomNumberGenerator()
         let special: [UInt32] = [

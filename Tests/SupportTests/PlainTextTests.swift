@@ -17,13 +17,13 @@ import Testing
         arguments: [
             ([0x61, 0x0A, 0xC3, 0xA9, 0xE9, 0x0A], "line 2, column 2: the text is not UTF-8: save it as UTF-8"),
             ([0xE9], "line 1, column 1: the text is not UTF-8: save it as UTF-8"),
-            ([0x61, 0x62, 0x63, 0x64, 0x65, 0x00], "line 1, column 6: an octet 0, which no text has"),
+            ([0x61, 0x62, 0x63, 0x64, 0x65, 0x00], "line 1, column 6: an octet 0 (NUL), which text cannot contain"),
             ([0xFF, 0xFE, 0x61, 0x00], "the text is UTF-16 or UTF-32: save it as UTF-8"),
             ([0xFE, 0xFF, 0x00, 0x61], "the text is UTF-16 or UTF-32: save it as UTF-8"),
             ([0x61, 0x00, 0x62, 0x00], "the text is UTF-16 or UTF-32: save it as UTF-8"),
             ([0x00, 0x61, 0x00, 0x62], "the text is UTF-16 or UTF-32: save it as UTF-8"),
-            ([0x1F, 0x8B, 0x08, 0x00], "it is compressed, or a spreadsheet: give the text in it, of a spreadsheet as CSV"),
-            ([0x50, 0x4B, 0x03, 0x04], "it is compressed, or a spreadsheet: give the text in it, of a spreadsheet as CSV"),
+            ([0x1F, 0x8B, 0x08, 0x00], "it is compressed, or a spreadsheet: give its text, or export the spreadsheet as CSV"),
+            ([0x50, 0x4B, 0x03, 0x04], "it is compressed, or a spreadsheet: give its text, or export the spreadsheet as CSV"),
             ([0xFF, 0xFE, 0x00, 0x00, 0x61, 0x00, 0x00, 0x00], "the text is UTF-16 or UTF-32: save it as UTF-8"),
         ] as [([UInt8], String)])
     func read_noText_isRefusedWithItsPlace(octets: [UInt8], words: String) {

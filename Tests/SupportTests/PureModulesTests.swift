@@ -1,11 +1,11 @@
-// What pure modules may import: nothing that waits, reads a clock or does I/O.
+// The allowed imports of pure modules: nothing that blocks, reads a clock or does I/O.
 
 import Foundation
 import TestSupport
 import Testing
 
 @Suite(.blocking) struct PureModulesTests {
-    /// Glibc is named where one function of it searches memory or converts a character set.
+    /// Glibc is allowed if one function of it searches memory or converts a character set.
     @Test(arguments: [
         ("Sources/Support", ["Glibc", "Swift"]),
         ("Sources/SharedSignals", ["Support"]),

@@ -7,7 +7,7 @@ import Testing
 @Suite(.blocking) struct WireTextTests {
     private static let marks = String(repeating: "\u{301}", count: 32_000)
 
-    /// Texts that `String` takes for one.
+    /// Texts that are equal as `String`.
     @Test(arguments: [("K", "\u{212A}"), (";", "\u{37E}"), ("\u{E9}", "e\u{301}"), ("\u{1E0B}\u{323}", "\u{1E0D}\u{307}")])
     func equality_canonicallyEquivalent_differs(_ left: String, _ right: String) {
         #expect(left == right)
@@ -28,7 +28,7 @@ import Testing
         #expect(FormEncoding.pairs("\(name)n=1".utf8, maximum: 1) == nil)
     }
 
-    /// A separator before a mark is one character with it, and a separator all the same.
+    /// A separator before a mark is one Character with it, but still a separator.
     @Test func pairs_separatorsBeforeMarks_separate() throws {
         let pairs = try #require(FormEncoding.pairs("a=1&\u{301}b=2&c\u{301}=\u{301}3".utf8, maximum: 3))
         #expect(pairs.map(\.name) == ["a", "\u{301}b", "c\u{301}"])

@@ -41,7 +41,7 @@ private enum Samples {
         } ?? []
     }
 
-    /// Those whose client data is known.
+    /// Those with known client data.
     static func assertions() throws -> [JSONObject] {
         try file()["assertions"]?.array?.compactMap(\.object).filter { $0["expected"]?.object?["result"] == "accept" }.map {
             sample in
@@ -177,7 +177,7 @@ private enum Samples {
         }
     }
 
-    /// The octets of the receipt, which takes no part in the steps; its length does.
+    /// The octets of the receipt, which the steps do not read; its length counts.
     private func receipt(_ line: JSONObject) -> Range<Int>? {
         let octets = line["attestation"]?.string.flatMap { Hex.decode($0.utf8) } ?? []
         let name = Array("receipt".utf8)

@@ -16,7 +16,7 @@ import Testing
         try JSONSerialization.jsonObject(with: Data(contentsOf: Folders.conformance.appending(path: "cbor/\(name)")))
     }
 
-    /// Whether a value is what JSON writes of it.
+    /// Whether a value equals its JSON form.
     private static func isSame(_ value: CBORValue, as json: Any) -> Bool {
         switch (value, json) {
         case (.text(let text), let other as String): return text == other
@@ -49,7 +49,7 @@ import Testing
                 continue
             }
             let value = try Self.read(hex)
-            // Tags have no counterpart in JSON: bignums stand there as numbers.
+            // JSON has no tags: bignums are numbers there.
             guard let decoded = item["decoded"], !"\(value.kind)".contains("tag") else { continue }
             compared += 1
             #expect(Self.isSame(value, as: decoded), "\(hex)")
@@ -67,7 +67,7 @@ import Testing
         for hex in texts { #expect(throws: CBORError.self, "\(hex)") { try Self.read(hex) } }
     }
 
-    /// What is refused wherever it stands, and what only where authenticators write.
+    /// Encodings that are always refused, and those that are refused only from authenticators.
     @Test(arguments: [
         ("a201010102", false, false), ("a20101180102", false, false), ("a2616101616102", false, false), ("1817", true, false),
         ("190017", true, false), ("1b0000000000000001", true, false), ("580100", true, false), ("5f4100ff", true, false),
@@ -111,7 +111,7 @@ import Testing
         #expect(String(reflecting: try Self.read("63616263")).contains("abc") == false)
     }
 
-    /// Random octets, and cuts of what is well-formed: an answer or an error, never a trap.
+    /// Random octets, and cuts of well-formed ones: an answer or an error, never a trap.
     @Test func cbor_randomOctets_neverTraps() throws {
         var generator = SeededGenerator(seed: 41)
         var isRead = 0

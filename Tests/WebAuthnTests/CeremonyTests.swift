@@ -1,4 +1,4 @@
-// Each thing that a relying party has to look at, wrong once.
+// Each check of a relying party, failing once.
 
 import MailCrypto
 import PasskeyTesting
@@ -43,7 +43,7 @@ import Testing
         #expect(step { _ = try authenticator.register() } == expected)
     }
 
-    /// Browsers add members, and a byte order mark is taken away before the text is read.
+    /// Browsers add members, and a byte order mark is removed before the text is read.
     @Test func clientData_browserMembersAdded_isAccepted() throws {
         var authenticator = try TestAuthenticator(.create)
         let more = #","crossOrigin":false,"tokenBinding":{"status":"supported"},"other_keys_can_be_added_here":"do not compare""#

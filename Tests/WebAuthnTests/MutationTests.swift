@@ -1,4 +1,4 @@
-// Every octet of what is signed, altered once: refused. Random and cut input: refused, never a trap.
+// Every signed octet, altered once: refused. Random and cut input: refused, never a trap.
 
 import Foundation
 import Support
@@ -9,7 +9,8 @@ import Testing
 @testable import WebAuthn
 
 @Suite(.blocking) struct MutationTests {
-    /// Alters each octet of a member of a line, and gives the places where it was accepted all the same.
+    /// Alters each octet of a member of a line, and returns the positions at which it was still
+    /// accepted.
     private func survivors(_ ceremony: PublicCeremony, _ member: String) throws -> [Int] {
         let digits = try #require(ceremony.line[member] as? String)
         let octets = try #require(Hex.decode(digits.utf8))
@@ -24,7 +25,8 @@ import Testing
         return survivors
     }
 
-    /// Of a registration that its authenticator signed nothing may change, neither in the certificates that lead to the root.
+    /// In a registration that its authenticator signed, nothing may change, and nothing in the
+    /// certificates that lead to the root.
     @Test(.enabled(if: Folders.hasConformance, Folders.skipped)) func registration_anySignedOctetChanged_isRefused() throws {
         let signed = [
             "Self Attestation", "Packed Attestation with ES256", "Packed Attestation with RS256", "Apple", "Android Key",
@@ -50,7 +52,8 @@ import Testing
         }
     }
 
-    /// Without a signature something may change, but for hash, presence and what makes a key of it; nothing traps.
+    /// Without a signature some octets may change, but not the hash, the presence and the key;
+    /// nothing traps.
     @Test func registration_mutated_neverTraps() throws {
         var generator = SeededGenerator(seed: 18)
         var authenticator = try TestAuthenticator(.create)

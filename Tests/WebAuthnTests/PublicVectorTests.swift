@@ -1,4 +1,4 @@
-// Ceremonies of others: the vectors of the specification, and samples of public libraries.
+// Ceremonies from other sources: the vectors of the specification, and samples of public libraries.
 
 import Foundation
 import Support
@@ -7,11 +7,11 @@ import Testing
 
 @testable import WebAuthn
 
-/// A ceremony with what is to be said of it.
+/// A ceremony with its expected answer.
 struct PublicCeremony: CustomTestStringConvertible {
     let name: String
     var line: [String: Any]
-    /// Nil where the collection does not know.
+    /// Nil if the collection does not know.
     let isValid: Bool?
 
     var testDescription: String { name }
@@ -22,7 +22,7 @@ struct PublicCeremony: CustomTestStringConvertible {
     }
 }
 
-/// What is in the folder `webauthn` of the public test data.
+/// The folder `webauthn` of the public test data.
 enum PublicCeremonies {
     private static func file(_ path: String) throws -> [String: Any] {
         let data = try Data(contentsOf: Folders.conformance.appending(path: "webauthn/\(path)"))
@@ -70,7 +70,7 @@ enum PublicCeremonies {
             let file = try file("\(library)/samples.json")
             return try ["registrations", "assertions"].flatMap { kind -> [PublicCeremony] in
                 try #require(file[kind] as? [[String: Any]]).compactMap { sample -> PublicCeremony? in
-                    // Without client data, or without a key, there is no ceremony to judge.
+                    // Without client data, or without a key, the ceremony is not complete.
                     guard let challenge = sample["challenge"] as? String, let origin = sample["origin"] as? String,
                         let rpID = sample["rpId"] as? String, let clientData = sample["clientDataJSON"] as? String
                     else { return nil }
@@ -112,7 +112,8 @@ enum PublicCeremonies {
         }
     }
 
-    /// Refused whatever others do: RSA with SHA-1, and ML-DSA, which libcrypto has from 3.5 on. What a TPM says is not looked at.
+    /// Always refused: RSA with SHA-1, and ML-DSA, which libcrypto has from 3.5 on. Statements of a
+    /// TPM are not verified.
     @Test func ceremony_samplesOfLibraries_isJudgedAlike() throws {
         let samples = try PublicCeremonies.libraries().filter { $0.isValid != nil }
         #expect(samples.count > 70)

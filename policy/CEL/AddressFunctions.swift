@@ -1,7 +1,7 @@
 // Functions on addresses and ranges of addresses.
 
 extension Interpreter {
-    /// Calls a function on addresses; nil where it does not accept values of these types.
+    /// Calls a function on addresses; nil if it does not accept values of these types.
     mutating func callAddress(_ function: CELFunction, _ arguments: [CELValue]) throws(EvaluationError) -> CELValue? {
         for case .string(let text) in arguments { try charge(ExpressionLimits.steps(octets: text.utf8.count)) }
         switch (function, arguments.first, arguments.dropFirst().first) {
@@ -34,7 +34,7 @@ extension Interpreter {
         }
     }
 
-    /// A text that is neither would be in no list of ranges, and no one would know why.
+    /// A text that is neither would match no list of ranges, and the author would not learn why.
     static func requireAddress(_ text: String) throws(EvaluationError) {
         guard CELAddress(text) == nil, CELNetwork(text) == nil else { return }
         throw EvaluationError(.invalidArgument, "neither an IP address nor a range of IP addresses, as the list has them")

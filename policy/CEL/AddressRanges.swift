@@ -53,7 +53,7 @@ struct AddressRanges: Sendable {
         }
     }
 
-    /// Nil where no text is an address or a range; other texts are ignored.
+    /// Nil if no text is an address or a range; other texts are ignored.
     init?(_ texts: some Sequence<String>) {
         let source = Source(reading: texts)
         guard source.count > 0 else { return nil }
@@ -90,7 +90,8 @@ extension UInt8 {
 private struct RangeTable<Bound: FixedWidthInteger & UnsignedInteger & Sendable>: Sendable {
     private let starts: [Bound]
     private let ends: [Bound]
-    /// For the highest bits of a start's distance from the first one, where such starts begin, so that few are left to search.
+    /// By the highest bits of a start's distance from the first start: the index of the first such
+    /// start, so that few starts are left to search.
     private let buckets: [Int32]
     /// Number of lower bits of a distance, which do not select the bucket.
     private let shift: Int
@@ -128,7 +129,7 @@ private struct RangeTable<Bound: FixedWidthInteger & UnsignedInteger & Sendable>
             let bucket = Int(truncatingIfNeeded: bucket)
             (low, high) = (Int(buckets[bucket]), Int(buckets[bucket + 1]))
         }
-        // The last start that is not above; it may be in an earlier bucket.
+        // Finds the last start that is not above; it may be in an earlier bucket.
         while low < high {
             let middle = (low + high) / 2
             if starts[middle] <= range.lowerBound { low = middle + 1 } else { high = middle }

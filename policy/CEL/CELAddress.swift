@@ -12,8 +12,9 @@ package struct CELAddress: Sendable, Hashable {
         self.isIPv4 = isIPv4
     }
 
-    /// Parses a dotted quad without leading zeros, or a text form of RFC 4291 section 2.2; nil for all other texts, zones among
-    /// them. An IPv4-mapped IPv6 address is the IPv4 address: servers that listen on both families write every IPv4 client so.
+    /// Parses a dotted quad without leading zeros, or a text form of RFC 4291 section 2.2. Nil for
+    /// all other texts, also for zones. An IPv4-mapped IPv6 address is the IPv4 address, because
+    /// servers that listen on both families write every IPv4 client in this form.
     package init?(_ text: String) {
         var text = text
         guard let found = text.withUTF8(Self.read) else { return nil }
@@ -80,7 +81,7 @@ package struct CELAddress: Sendable, Hashable {
             }
         }
         guard let gap else { return groups == 8 ? bits : nil }
-        // The gap stands for at least one group of zeros.
+        // The gap means at least one group of zeros.
         guard groups < 8 else { return nil }
         let tail = 16 * (groups - gap)
         return ((bits >> tail) << (16 * (8 - gap))) | (bits & ~(UInt128.max << tail))
@@ -111,7 +112,7 @@ package struct CELAddress: Sendable, Hashable {
     /// 224.0.0.0/24, or ff02::/16 with any flags (RFC 4291 section 2.7).
     var isLinkLocalMulticast: Bool { isIPv4 ? isWithin(0xE000_0000, 24) : (bits >> 112) & 0xFF0F == 0xFF02 }
     private var isMulticast: Bool { isIPv4 ? isWithin(0xE000_0000, 4) : isWithin(0xFF00 << 112, 8) }
-    /// None of the above and not the broadcast address; private networks count as global.
+    /// None of the above, and not the broadcast address; private networks count as global.
     var isGlobalUnicast: Bool {
         !isUnspecified && !isLoopback && !isMulticast && !isLinkLocalUnicast && !(isIPv4 && bits == 0xFFFF_FFFF)
     }
@@ -135,11 +136,11 @@ extension CELAddress: CustomStringConvertible {
     }
 }
 
-/// An address with a prefix length, `192.0.2.0/24`. Two are equal where address and length are equal.
+/// An address with a prefix length, `192.0.2.0/24`. Two are equal if address and length are equal.
 package struct CELNetwork: Sendable, Hashable {
     /// As written: bits after the prefix may be set.
     package let address: CELAddress
-    /// 0 to 32, or to 128.
+    /// 0 to 32 for IPv4, 0 to 128 for IPv6.
     package let prefixLength: Int
 
     init(address: CELAddress, prefixLength: Int) {
@@ -147,8 +148,9 @@ package struct CELNetwork: Sendable, Hashable {
         self.prefixLength = prefixLength
     }
 
-    /// Parses an address, a slash and a number without leading zeros. Of an IPv4-mapped IPv6 address the number counts from the
-    /// beginning of the IPv6 address: `::ffff:192.0.2.0/120` is `192.0.2.0/24`, and less than 96 is refused.
+    /// Parses an address, a slash and a number without leading zeros. For an IPv4-mapped IPv6
+    /// address, the number counts from the beginning of the IPv6 address: `::ffff:192.0.2.0/120` is
+    /// `192.0.2.0/24`, and less than 96 is refused.
     package init?(_ text: String) {
         var text = text
         guard let found = text.withUTF8(Self.read) else { return nil }
@@ -190,8 +192,8 @@ package struct CELNetwork: Sendable, Hashable {
 }
 
 extension CELNetwork {
-    /// Whether a text was meant as an address or a range, and is neither: four numbers with dots, or groups with colons and a
-    /// slash, and then something else.
+    /// Whether a text looks like an address or a range, but is neither: four numbers with dots, or
+    /// groups with colons and a slash, and then something else.
     package static func isMistaken(_ text: String) -> Bool {
         guard CELAddress(text) == nil, CELNetwork(text) == nil else { return false }
         let octets = Array(text.utf8)

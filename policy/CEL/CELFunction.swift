@@ -13,7 +13,8 @@ package enum CELFunction: String, Sendable, CaseIterable {
     case family, isUnspecified, isLoopback, isLinkLocalMulticast, isLinkLocalUnicast, isGlobalUnicast
     case containsIP, containsCIDR, masked, prefixLength
 
-    /// The type of the result for arguments of these types (a method's target first), or nil where no overload accepts them.
+    /// The type of the result for arguments of these types (a method's target first), or nil if no
+    /// overload accepts them.
     func result(isMethod: Bool, _ arguments: [CELType]) -> CELType? {
         guard let first = arguments.first else { return nil }
         func takes(_ types: CELType...) -> Bool {
@@ -75,7 +76,7 @@ package enum CELFunction: String, Sendable, CaseIterable {
 }
 
 extension BinaryOperator {
-    /// The type of the result, or nil where the operator is not defined for these types.
+    /// The type of the result, or nil if the operator is not defined for these types.
     func result(_ left: CELType, _ right: CELType) -> CELType? {
         switch self {
         case .or, .and:

@@ -5,7 +5,7 @@ import Support
 
 /// A duration of whole nanoseconds that fit 64 bits, some 292 years (CEL language definition, "Overflow").
 package struct CELDuration: Sendable, Equatable {
-    /// Seconds, rounded down; with `nanoseconds` (0..<1e9) added they are the duration.
+    /// Seconds, rounded down; with `nanoseconds` added they are the duration.
     package let seconds: Int64
     /// 0..<1e9, added to the seconds.
     package let nanoseconds: Int32
@@ -13,7 +13,7 @@ package struct CELDuration: Sendable, Equatable {
     /// Total in nanoseconds.
     var total: Int128 { Int128(seconds) * 1_000_000_000 + Int128(nanoseconds) }
 
-    /// From nanoseconds; nil where out of range.
+    /// From nanoseconds; nil if out of range.
     package init?(total: Int128) {
         guard Int64(exactly: total) != nil else { return nil }
         let (seconds, nanoseconds) = floorDivide(total, 1_000_000_000)
@@ -90,7 +90,7 @@ package struct CELTimestamp: Sendable, Equatable {
         self.init(seconds: seconds, nanoseconds: Int32(nanoseconds))
     }
 
-    /// Nil where out of range.
+    /// Nil if out of range.
     package init?(seconds: Int64, nanoseconds: Int32 = 0) {
         guard (Self.minimumSeconds...Self.maximumSeconds).contains(seconds), (0..<1_000_000_000).contains(nanoseconds) else {
             return nil
@@ -185,7 +185,7 @@ struct CalendarParts {
 package struct TimeZoneOffsets: Sendable {
     /// Seconds east of UTC at a moment (seconds since 1970), or nil for an unknown name.
     package let offset: @Sendable (_ zone: String, _ seconds: Int64) -> Int64?
-    /// Whether it has names at all.
+    /// Whether it knows any names.
     package private(set) var hasNames = true
 
     /// A source of IANA names such as `Europe/Berlin`. It is not called for `UTC` and fixed offsets.
@@ -193,14 +193,14 @@ package struct TimeZoneOffsets: Sendable {
         self.offset = offset
     }
 
-    /// No names at all: only `UTC` and fixed offsets.
+    /// No names: only `UTC` and fixed offsets.
     package static let none: TimeZoneOffsets = {
         var none = TimeZoneOffsets { _, _ in nil }
         none.hasNames = false
         return none
     }()
 
-    /// Seconds east of UTC for `UTC`, `+hh:mm`, `-hh:mm`, `hh:mm` or a name; nil where unknown.
+    /// Seconds east of UTC for `UTC`, `+hh:mm`, `-hh:mm`, `hh:mm` or a name; nil if unknown.
     func seconds(of zone: String, at moment: Int64) -> Int64? {
         if zone == "UTC" || zone == "Z" || zone.isEmpty { return 0 }
         var bytes = Array(zone.utf8)[...]

@@ -76,7 +76,7 @@ package indirect enum CELType: Sendable, Equatable {
         }
     }
 
-    /// Whether a value of one type may be used where the other type is expected.
+    /// Whether a value of one type may be used for the other type.
     func goesWith(_ other: CELType) -> Bool {
         switch (self, other) {
         case (.dyn, _), (_, .dyn): true

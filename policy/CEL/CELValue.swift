@@ -1,5 +1,5 @@
-// The values of the expression language (CEL language definition, "Values"), and the exact comparison of strings that it needs:
-// by code point, whereas Swift's `==` uses canonical equivalence.
+// The values of the expression language (CEL language definition, "Values"), and the exact
+// comparison of strings. It goes by code point, while Swift's `==` uses canonical equivalence.
 
 import Support
 
@@ -16,7 +16,7 @@ package enum CELValue: Sendable {
     case map(CELMap)
     case timestamp(CELTimestamp)
     case duration(CELDuration)
-    /// The two largest are elsewhere in memory, so that all others are small to copy.
+    /// The two largest cases are elsewhere in memory, so that all others are small to copy.
     indirect case ip(CELAddress)
     indirect case cidr(CELNetwork)
     case type(String)
@@ -90,11 +90,11 @@ package func precedesByCodePoint(_ left: String, _ right: String) -> Bool {
 package enum CELKey: Hashable, Sendable {
     case bool(Bool)
     case int(Int64)
-    /// Only above `Int64.max`; smaller ones are `int`.
+    /// Only above `Int64.max`; smaller numbers are `int`.
     case uint(UInt64)
     case string(ExactString)
 
-    /// The key of `value` in a literal; nil where the type cannot be a key (double, null, list…).
+    /// The key of `value` in a literal; nil if the type cannot be a key (double, null, list…).
     init?(literal value: CELValue) {
         switch value {
         case .bool(let bool): self = .bool(bool)
@@ -105,7 +105,8 @@ package enum CELKey: Hashable, Sendable {
         }
     }
 
-    /// The key to look `value` up: as in a literal, but a double that is a whole number finds that number.
+    /// The key for looking `value` up: as in a literal, but a double that is a whole number finds
+    /// that number.
     init?(lookup value: CELValue) {
         if case .double(let double) = value {
             if let int = Int64(exactly: double) {
@@ -130,7 +131,8 @@ package struct CELMap: Sendable {
     /// The empty map.
     package init() {}
 
-    /// Adds an entry. Returns false, without a change, where the key's type is not allowed or the key already exists.
+    /// Adds an entry. Returns false, without a change, if the key's type is not allowed or the key
+    /// already exists.
     package mutating func add(_ key: CELValue, _ value: CELValue) -> Bool {
         guard let known = CELKey(literal: key), positions[known] == nil else { return false }
         positions[known] = entries.count
@@ -138,7 +140,7 @@ package struct CELMap: Sendable {
         return true
     }
 
-    /// The value under a key, compared across number types; nil where there is none.
+    /// The value under a key, compared across number types; nil if there is none.
     package func value(for key: CELValue) -> CELValue? {
         CELKey(lookup: key).flatMap { positions[$0] }.map { entries[$0].value }
     }

@@ -1,8 +1,9 @@
-// Parts of an expression that can only fail: constants that no function accepts, whatever the signals are.
+// Parts of an expression that can only fail, for all signals: they have constants that no function
+// accepts.
 
 extension ResolvedExpression {
-    /// The first part, the innermost where it is nested, whose evaluation is an error whatever the variables are; nil where there
-    /// is none.
+    /// The first part that fails for all values of the variables; the innermost one if such parts
+    /// are nested. Nil if there is none.
     /// - Parameter zones: the names of time zones; without names, none counts as unknown.
     package func certainFailure(zones: TimeZoneOffsets) -> ExpressionFault? {
         var search = FailureSearch(zones: zones)
@@ -13,17 +14,18 @@ extension ResolvedExpression {
 
 private struct FailureSearch {
     let zones: TimeZoneOffsets
-    /// The first that was found.
+    /// The first fault.
     private(set) var fault: ExpressionFault?
-    /// For all parts together: constants are computed once for each part that contains them.
+    /// One budget for all parts: constants are computed once for each part that contains them.
     private var stepsLeft = 20 * ExpressionLimits.maximumSteps
 
     init(zones: TimeZoneOffsets) {
         self.zones = zones
     }
 
-    /// Whether a part has the same value always, and can be evaluated alone. Notes the first part that can only fail.
-    /// - Parameter depth: how many comprehensions the part is in.
+    /// Whether a part always has the same value, and can be evaluated alone. Notes the first part
+    /// that can only fail.
+    /// - Parameter depth: the number of comprehensions around the part.
     mutating func isConstant(_ node: ResolvedExpression, depth: Int) -> Bool {
         guard fault == nil else { return false }
         switch node.kind {
@@ -35,7 +37,7 @@ private struct FailureSearch {
         case .comprehension(_, let range, let predicate, let transform):
             var isClosed = isConstant(range, depth: depth)
             for part in [predicate, transform].compactMap({ $0 }) where !isConstant(part, depth: depth + 1) { isClosed = false }
-            // Its own variable is bound, those around it are not.
+            // The comprehension binds its own variable, but not those around it.
             if !isClosed, fault == nil { isClosed = !node.readsVariables(at: depth) }
             return isClosed && computes(node)
         default:
@@ -70,7 +72,7 @@ private struct FailureSearch {
         if fault == nil { fault = ExpressionFault("this can only fail: \(error.message)", at: node.span) }
     }
 
-    /// Notes that a part which reads variables fails for one of its constants all the same.
+    /// Notes a part that reads variables, but fails because of one of its constants.
     private mutating func noteFailure(of node: ResolvedExpression, _ depth: Int) {
         switch node.kind {
         case .binary(.divide, _, let right):
@@ -85,7 +87,7 @@ private struct FailureSearch {
         case .call(.containsCIDR, let arguments) where arguments.count == 2 && arguments[1].type == .string:
             convert(arguments[1], by: .cidr, to: .cidr, depth)
         case .map(let entries):
-            // The keys alone.
+            // Only the keys.
             guard entries.allSatisfy({ value($0.key, depth) != nil }) else { return }
             let null = ResolvedExpression(.constant(.null), .null, node.span)
             _ = computes(ResolvedExpression(.map(entries.map { ($0.key, null) }), node.type, node.span))
@@ -100,7 +102,7 @@ private struct FailureSearch {
         }
     }
 
-    /// Converts a constant text as a function does with its argument.
+    /// Converts a constant text in the way in which a function converts its argument.
     private mutating func convert(_ text: ResolvedExpression, by function: CELFunction, to type: CELType, _ depth: Int) {
         guard value(text, depth) != nil else { return }
         _ = computes(ResolvedExpression(.call(function, [text]), type, text.span))
@@ -116,7 +118,7 @@ private struct FailureSearch {
         return try? interpreter.evaluate(node)
     }
 
-    /// The time zone that a method of a time names by a constant.
+    /// The time zone, if a method of a time names it by a constant.
     private mutating func namedZone(_ node: ResolvedExpression, _ depth: Int) -> String? {
         guard case .call(let function, let arguments) = node.kind, arguments.count == 2, function.takesZone,
             case .string(let zone)? = value(arguments[1], depth)
@@ -124,7 +126,7 @@ private struct FailureSearch {
         return zone
     }
 
-    /// Whether a zone is known; true where its name cannot be looked up.
+    /// Whether a zone is known. If it is not, notes the fault, unless no names can be looked up.
     private mutating func check(zone: String, of argument: ResolvedExpression) -> Bool {
         guard zones.seconds(of: zone, at: 0) == nil else { return true }
         let isName = !zone.utf8.contains(UInt8(ascii: ":"))
@@ -135,8 +137,9 @@ private struct FailureSearch {
 
 extension ResolvedExpression {
     /// Whether it reads a variable, a live list, or the variable of a comprehension around it.
-    /// - Parameter depth: how many comprehensions it is in. Variables are numbered from the outermost one, so that within one
-    ///   a part with variables of its own cannot be evaluated alone: it counts as reading some.
+    /// - Parameter depth: the number of comprehensions around it. Variables are numbered from the
+    ///   outermost one. Within a comprehension, a part with its own variables cannot be evaluated
+    ///   alone, so it counts as reading some.
     fileprivate func readsVariables(at depth: Int) -> Bool {
         switch kind {
         case .variable, .hasVariable, .liveList, .failure, .local: true

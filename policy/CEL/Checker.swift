@@ -1,5 +1,6 @@
-// Syntax tree → resolved expression: names are resolved, types are checked (CEL language definition, "Name Resolution", "Type
-// Checking"). In unchecked expressions (conformance cases), faults become errors of evaluation.
+// Syntax tree → resolved expression: names are resolved, types are checked (CEL language
+// definition, "Name Resolution", "Type Checking"). In unchecked expressions (conformance cases),
+// faults become errors of evaluation.
 
 /// Parses, resolves and checks expressions.
 package struct Checker {
@@ -148,7 +149,7 @@ package struct Checker {
 
     // MARK: Names
 
-    /// The parts of `a.b.c`, or nil where the node is not a plain dotted name.
+    /// The parts of `a.b.c`, or nil if the node is not a plain dotted name.
     private func path(_ node: Syntax) -> (parts: [String], isRooted: Bool)? {
         var parts: [String] = []
         var current = node
@@ -185,7 +186,8 @@ package struct Checker {
         return nil
     }
 
-    /// A name or a selection. The longest declared dotted name wins; a comprehension's variable hides everything else.
+    /// A name or a selection. The longest declared dotted name has priority; a comprehension's
+    /// variable hides all of them.
     private mutating func name(_ node: Syntax) throws(ExpressionFault) -> ResolvedExpression {
         guard let (parts, isRooted) = path(node) else {
             if case .select(let operand, let field) = node.kind { return try select(try resolve(operand), field, node) }
@@ -244,7 +246,7 @@ package struct Checker {
         if scope.allowsHasOfVariable, let (parts, _) = path(asked), !locals.contains(where: { $0.name == parts[0] }),
             !isPrefixDeclared(parts.dropLast())
         {
-            return try name(asked)  // says which name is unknown
+            return try name(asked) // throws the fault that names the unknown name
         }
         let resolved = try resolve(operand)
         switch resolved.type {

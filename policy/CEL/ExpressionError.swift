@@ -4,7 +4,7 @@
 package struct ExpressionFault: Error, Sendable, Equatable {
     /// The error, in one line.
     package let message: String
-    /// Where, as UTF-8 offsets into the expression.
+    /// The position, as UTF-8 offsets into the expression.
     package let span: Range<Int>
 
     /// A fault at a place.
@@ -14,7 +14,7 @@ package struct ExpressionFault: Error, Sendable, Equatable {
     }
 }
 
-/// Why an evaluation has no value. A missing signal is not an error: it is a value.
+/// Why an evaluation has no value. A missing signal is not an error, but a value.
 package struct EvaluationError: Error, Sendable, Equatable {
     /// The kind of error; extensible.
     package struct Code: Sendable, Equatable {
@@ -32,7 +32,7 @@ package struct EvaluationError: Error, Sendable, Equatable {
         package static let divisionByZero = Code(name: "division_by_zero")
         /// A value that a function or literal does not accept.
         package static let invalidArgument = Code(name: "invalid_argument")
-        /// A value that was sent for a signal cannot be used.
+        /// A value that was sent for a signal is unusable.
         package static let unusableValue = Code(name: "unusable_value")
         /// The evaluation took too many steps.
         package static let budget = Code(name: "budget")
@@ -56,7 +56,7 @@ package struct EvaluationError: Error, Sendable, Equatable {
         .budget, "the evaluation took more than \(ExpressionLimits.maximumSteps) steps")
     static let unknownZone = EvaluationError(.invalidArgument, "unknown time zone")
 
-    /// For a part that reads a signal whose value cannot be used.
+    /// For a part that reads a signal with an unusable value.
     package init(unusable message: String) {
         self.init(.unusableValue, message)
     }
@@ -71,13 +71,15 @@ package struct EvaluationError: Error, Sendable, Equatable {
 package enum ExpressionLimits {
     /// Bytes of an expression's text: limits the cost of parsing. Longer texts are refused.
     package static let maximumLength = 16_384
-    /// Depth of the syntax tree and of nesting while parsing: keeps recursion within a small stack. Deeper is refused.
+    /// Depth of the syntax tree and of nesting while parsing: this keeps recursion within a small
+    /// stack. Deeper trees are refused.
     package static let maximumNesting = 100
     /// Nodes of the syntax tree. More are refused.
     package static let maximumNodes = 4_000
-    /// Steps of one decision with all its conditions, or of an expression that is evaluated alone: one for each node, and one
-    /// for each 16 octets or each element processed. A step takes some tenth of a microsecond, so that the most expensive
-    /// decision takes some ten milliseconds. Beyond the limit, the remaining evaluations give the error "budget".
+    /// Steps of one decision with all its conditions, or of an expression that is evaluated alone:
+    /// one for each node, and one for each 16 octets or each element processed. A step takes some
+    /// tenth of a microsecond, so that the most expensive decision takes some ten milliseconds.
+    /// Beyond the limit, the remaining evaluations give the error "budget".
     package static let maximumSteps = 100_000
     /// Steps for a named time zone, because its database is read.
     static let zoneSteps = 100

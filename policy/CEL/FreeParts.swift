@@ -1,9 +1,10 @@
-// The parts of a condition that cost no step: those that take the same time whatever the signals are.
+// The parts of a condition that cost no step, because they take the same time for all signals.
 
 extension ResolvedExpression {
-    /// The condition with its free parts marked: signals, constants, logic, and comparisons and arithmetic of numbers of one
-    /// type, as far as no function or list is around them. They have no loops, and the nodes of a policy are limited, so the
-    /// budget does not need to count them. `in` a named list is charged for the text alone.
+    /// The condition with its free parts marked. These are signals, constants, logic, and
+    /// comparisons and arithmetic of numbers of one type, if no function or list is around them.
+    /// They have no loops, and the nodes of a policy are limited, so the budget does not need to
+    /// count them. `in` a named list costs only the steps for the text.
     package func markingFreeParts() -> ResolvedExpression {
         guard type == .bool || type.isNumber else { return self }
         func free(_ kind: Kind) -> ResolvedExpression { ResolvedExpression(kind, type, span, isFree: true) }

@@ -61,7 +61,8 @@ extension Interpreter {
         case .endsWith: return text.suffix(part.count).elementsEqual(part)
         default:
             if part.isEmpty { return true }
-            // The plain search can take as many steps as the product of the lengths; they are charged in advance.
+            // The plain search can take as many steps as the product of the lengths, so these are
+            // charged in advance.
             try charge((text.count - part.count + 1) * part.count / 64)
             return (0...(text.count - part.count)).contains { text[$0..<$0 + part.count].elementsEqual(part) }
         }
@@ -115,7 +116,8 @@ extension Interpreter {
             guard let int = Int64(exactly: uint) else { throw range }
             return .int(int)
         case (.int, .double(let double)):
-            // Both ends are refused: there a double cannot distinguish the last int from the one beyond.
+            // Both ends are refused: a double cannot distinguish the last int from the next number
+            // beyond it.
             guard double > -0x1p63, double < 0x1p63 else { throw range }
             return .int(Int64(double))
         case (.int, .string(let text)):
@@ -134,7 +136,7 @@ extension Interpreter {
         case (.double, .int(let int)): return .double(Double(int))
         case (.double, .uint(let uint)): return .double(Double(uint))
         case (.double, .string(let text)):
-            // Swift passes the text to C, where a NUL ends it.
+            // Swift passes the text to C, where a NUL ends the text.
             guard !text.utf8.contains(0), let double = Double(text) else { throw malformed }
             return .double(double)
         case (.string, .bool(let bool)): return .string(bool ? "true" : "false")

@@ -1,15 +1,15 @@
 // Evaluates a resolved expression node by node. Missing values are passed on; `&&`, `||` and macros absorb errors.
 
-/// What an expression reads.
+/// The values that an expression reads.
 package struct ExpressionVariables: Sendable {
     /// By slot: `.missing` for an absent signal; nil for a name without a value, which is an error.
     let values: [CELValue?]
-    /// Live lists; nil if they are unknown: what depends on them is then missing.
+    /// Live lists; nil if they are unknown: values that depend on them are then missing.
     let lists: (any LiveLists)?
 
     /// - Parameters:
     ///   - values: by slot: `.missing` for an absent signal; nil for a name without a value, which is an error.
-    ///   - lists: live lists; nil if they are unknown: what depends on them is then missing.
+    ///   - lists: live lists; nil if they are unknown: values that depend on them are then missing.
     package init(_ values: [CELValue?] = [], lists: (any LiveLists)? = nil) {
         self.values = values
         self.lists = lists
@@ -28,13 +28,13 @@ package enum ConditionOutcome: Sendable {
 package struct Interpreter {
     let variables: ExpressionVariables
     let zones: TimeZoneOffsets
-    /// Below zero once the budget is used up.
+    /// Below zero after the budget is used up.
     package private(set) var stepsLeft: Int
     private var locals: [CELValue] = []
 
     /// - Parameters:
     ///   - zones: time zones by name; `UTC` and fixed offsets need none.
-    ///   - steps: the budget; for a decision, what is left of it for all remaining evaluations.
+    ///   - steps: the budget; for a decision, the rest of it for all remaining evaluations.
     package init(variables: ExpressionVariables, zones: TimeZoneOffsets = .none, steps: Int = ExpressionLimits.maximumSteps) {
         self.variables = variables
         self.zones = zones
@@ -60,7 +60,7 @@ package struct Interpreter {
         switch node.kind {
         case .constant(let value): return value
         case .stringSet(let list): return .list(list.elements)
-        case .liveList: throw EvaluationError(.noSuchOverload, "a live list can be on the right of 'in' only")
+        case .liveList: throw EvaluationError(.noSuchOverload, "a live list can only be on the right of 'in'")
         case .variable(let slot):
             guard let value = variables.value(slot: slot) else { throw EvaluationError(.unknownName, "a variable has no value") }
             return value
@@ -116,7 +116,7 @@ package struct Interpreter {
         }
     }
 
-    /// Takes steps from the budget; throws the error "budget" where it is used up.
+    /// Takes steps from the budget; throws the error "budget" if it is used up.
     mutating func charge(_ steps: Int) throws(EvaluationError) {
         stepsLeft = max(-1, stepsLeft - steps)
         if stepsLeft < 0 { throw .outOfSteps }
@@ -134,7 +134,8 @@ package struct Interpreter {
         case error(EvaluationError)
     }
 
-    /// - Parameter absorbsBudget: whether the lack of steps is an error like others, and does not end the evaluation.
+    /// - Parameter absorbsBudget: whether the lack of steps is an error like others, and does not
+    ///   end the evaluation.
     private mutating func truth(
         _ node: ResolvedExpression, absorbsBudget: Bool = false
     ) throws(EvaluationError) -> Truth {
@@ -150,7 +151,8 @@ package struct Interpreter {
         }
     }
 
-    /// `&&` (decisive: false) and `||` (decisive: true): a decisive operand wins over everything, then an error over missing.
+    /// `&&` (decisive: false) and `||` (decisive: true): a decisive operand has priority over all
+    /// others, then an error over missing.
     private mutating func logic(
         _ left: ResolvedExpression, _ right: ResolvedExpression, decisive: Bool, isFree: Bool
     ) throws(EvaluationError) -> CELValue {
@@ -165,8 +167,8 @@ package struct Interpreter {
         return .bool(!decisive)
     }
 
-    /// `in` a named list or a live list; nil for lists that are values. If the node is free, the step for it is charged only
-    /// where there is a text to look up.
+    /// `in` a named list or a live list; nil for lists that are values. If the node is free, its
+    /// step is charged only if there is a text to look up.
     private mutating func member(
         _ node: ResolvedExpression, of list: ResolvedExpression, isFree: Bool
     ) throws(EvaluationError) -> CELValue? {

@@ -8,7 +8,7 @@ struct Token: Sendable {
         case identifier(String)
         /// Between backquotes: only after a dot.
         case quotedIdentifier(String)
-        /// Digits without sign; `nil` magnitude where over 2^64.
+        /// Digits without sign; `nil` magnitude if over 2^64.
         case int(UInt64?)
         case uint(UInt64?)
         case double(Double)
@@ -140,7 +140,7 @@ struct Lexer {
             kind: .quotedIdentifier(String(decoding: bytes[start + 1..<index - 1], as: UTF8.self)), span: start..<index)
     }
 
-    /// A string or bytes literal with its prefixes, or nil where none starts here.
+    /// A string or bytes literal with its prefixes, or nil if none starts here.
     private mutating func stringLiteral() throws(ExpressionFault) -> Token.Kind? {
         var isRaw = false
         var isBytes = false

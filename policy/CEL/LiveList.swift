@@ -1,4 +1,4 @@
-// Lists whose entries change while a policy is in force: how a policy names them, and how they are searched.
+// Lists whose entries change while a policy is in force: their names in policies, and their kinds.
 
 /// The kind of a live list's entries.
 package enum LiveListKind: String, Sendable, Hashable, CaseIterable {
@@ -17,7 +17,7 @@ package struct LiveListName: Sendable, Hashable {
     /// The name after `lists.`.
     package let name: String
     package let kind: LiveListKind
-    /// Whether it is the list of the team that asks; else the installation's.
+    /// Whether it is the list of the requesting team; otherwise the installation's.
     package let isTeams: Bool
 
     package init(_ name: String, _ kind: LiveListKind, isTeams: Bool = false) {
@@ -27,14 +27,15 @@ package struct LiveListName: Sendable, Hashable {
     }
 }
 
-/// The live lists at the time when a question is answered.
+/// The live lists at the time when a request is answered.
 package protocol LiveLists: Sendable {
     /// Whether the list matches the text. A list that does not exist, or has another kind, is empty.
     func contains(_ text: String, in list: LiveListName) -> Bool
 }
 
 extension ResolvedExpression {
-    /// The first live list that is used other than on the right of `in`: its entries cannot be read one by one.
+    /// The first live list in any place other than the right of `in`: its entries cannot be read
+    /// one by one.
     package var misusedLiveList: ResolvedExpression? {
         if case .liveList = kind { return self }
         for child in children {

@@ -51,8 +51,9 @@ package struct LiveListEntries: Sendable {
         }
     }
 
-    /// An entry as it is stored and compared: a range without host bits, a domain in lower-case A-labels without the last dot,
-    /// a personal value as `personal` has it. Nil for a text that a list of this kind cannot contain.
+    /// An entry as it is stored and compared: a range without host bits, a domain in lower-case
+    /// A-labels without the last dot, or the result of `personal`. Nil for a text that a list of
+    /// this kind cannot contain.
     package static func normal(_ text: String, _ kind: LiveListKind) -> String? {
         switch kind {
         case .text: return text.isEmpty ? nil : text
@@ -66,7 +67,8 @@ package struct LiveListEntries: Sendable {
         }
     }
 
-    /// Every entry that matches a value, both in their normal form; for a range those that contain all of it, the widest last.
+    /// Every entry that matches a value, both in their normal form. For a range these are the
+    /// entries that contain all of it, the widest last.
     package static func normalEntries(thatMatch normal: String, _ kind: LiveListKind) -> [String] {
         switch kind {
         case .text, .personal: return [normal]
@@ -95,7 +97,8 @@ package struct LiveListEntries: Sendable {
         return phoneNumber(octets[...]).map { Array($0.utf8) == octets } ?? false
     }
 
-    /// A domain in lower-case A-labels; full-width letters, digits and hyphens count as what they stand for, as IDNA has them.
+    /// A domain in lower-case A-labels. Full-width letters, digits and hyphens become the ASCII
+    /// ones, as in IDNA.
     private static func domain(_ text: String) -> String? {
         guard !text.utf8.allSatisfy({ $0 < 0x80 }) else { return DomainName.toASCII(text) }
         var narrow = String.UnicodeScalarView()
@@ -106,8 +109,9 @@ package struct LiveListEntries: Sendable {
         return DomainName.toASCII(String(narrow))
     }
 
-    /// The normal form of a personal value, from which the mark is computed: in lower case without spaces around it, the domain
-    /// of an email address in A-labels, a phone number as its digits.
+    /// The normal form of a personal value, from which the mark is computed. It is in lower case
+    /// without spaces around it; the domain of an email address is in A-labels, and a phone number
+    /// is its digits.
     package static func personal(_ text: String) -> String {
         var octets = Array(text.utf8)[...]
         while octets.first == 0x20 { octets.removeFirst() }
@@ -120,7 +124,7 @@ package struct LiveListEntries: Sendable {
         return phoneNumber(octets) ?? String(decoding: octets.map(\.asciiLowercased), as: UTF8.self)
     }
 
-    /// Whether a text has an `@` and is not a valid email address, such as a whole line of a table.
+    /// Whether a text has an `@` but is not a valid email address, such as a whole line of a table.
     private static func isBrokenAddress(_ text: String) -> Bool {
         let octets = Array(text.utf8)
         guard let at = octets.lastIndex(of: UInt8(ascii: "@")) else { return false }
@@ -129,8 +133,8 @@ package struct LiveListEntries: Sendable {
             || DomainName.toASCII(String(decoding: octets[(at + 1)...], as: UTF8.self)) == nil
     }
 
-    /// The digits of a phone number, with a `+` where it is an international one; nil for other texts. `00` is how most countries
-    /// dial the `+`.
+    /// The digits of a phone number, with a `+` for an international one; nil for other texts. In
+    /// most countries, people dial `00` for the `+`.
     private static func phoneNumber(_ octets: ArraySlice<UInt8>) -> String? {
         let between = [UInt8](" -.()/".utf8)
         var rest = octets

@@ -2,8 +2,8 @@
 
 import Support
 
-/// The candidate with the smallest edit distance to `name`, if it is close enough to be a typing error; ties go to the first in
-/// alphabetical order, so that messages are always the same.
+/// The candidate with the smallest edit distance to `name`, if it is close enough to be a typing
+/// error. The first in alphabetical order wins a tie, so that messages are always the same.
 package func nearestName(to name: String, among candidates: [String]) -> String? {
     guard name.utf8.count <= 64 else { return nil }
     // For a name of one or two letters, one edit is too much.

@@ -17,7 +17,8 @@ extension Interpreter {
         return value(result.partialValue)
     }
 
-    /// A comparison of free parts, which are numbers of one type or texts, without a step; nil for other operators.
+    /// A comparison of free parts, which are numbers of one type or texts. It costs no step. Nil
+    /// for other operators.
     func freely(_ operation: BinaryOperator, _ left: CELValue, _ right: CELValue) -> CELValue? {
         if left.isMissing || right.isMissing { return .missing }
         switch (operation, right) {
@@ -187,7 +188,7 @@ extension Interpreter {
     }
 }
 
-/// The order of two numbers; `unordered` where one is not a number.
+/// The order of two numbers; `unordered` if one is not a number.
 enum NumberOrder {
     case less, equal, greater, unordered
 

@@ -196,7 +196,7 @@ struct Parser {
         }
     }
 
-    /// Where the token before this one ended.
+    /// The end of the token before this one.
     private var end: Int { position > 0 ? tokens[position - 1].span.upperBound : 0 }
 
     private mutating func primary() throws(ExpressionFault) -> Syntax {
@@ -327,6 +327,6 @@ struct Parser {
 package enum ExpressionWords {
     static let keywords: Set<String> = ["true", "false", "null", "in"]
 
-    /// Whether a name cannot be written in an expression, not even behind a dot.
+    /// Whether a name cannot be written in an expression, not even after a dot.
     package static func isKeyword(_ name: String) -> Bool { keywords.contains(name) }
 }

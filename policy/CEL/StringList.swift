@@ -17,7 +17,8 @@ package final class StringList: Sendable {
         hasOnlyRanges = !members.isEmpty && members.allSatisfy { CELAddress($0.text) != nil || CELNetwork($0.text) != nil }
     }
 
-    /// The result of `in`: whether the text is a member, or an address or range inside a member that is a range.
+    /// The result of `in`: whether the text is a member, or an address or range inside a member
+    /// that is a range.
     package func contains(_ text: String) -> Bool {
         // Every member that is an address or a range is also in `ranges`.
         ranges?.contain(text) ?? members.contains(ExactString(text))
@@ -38,7 +39,7 @@ package final class StringList: Sendable {
 }
 
 extension ResolvedExpression {
-    /// Sorts the lists that this expression reads other than by `in`.
+    /// Sorts the lists that this expression reads in other ways than by `in`.
     package func prepareLists() {
         visit { node in
             for child in node.children {

@@ -59,7 +59,8 @@ final class Syntax: Sendable {
     let kind: Kind
     /// The span of the whole expression.
     let span: Range<Int>
-    /// Where messages point to: an operator or a name rather than the start of its left operand.
+    /// The place to which messages point: an operator or a name rather than the start of its left
+    /// operand.
     let spot: Range<Int>
     /// 1 for a leaf.
     let depth: Int

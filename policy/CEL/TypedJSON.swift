@@ -4,10 +4,12 @@
 import Foundation
 
 extension CELValue {
-    /// Most values in one JSON answer: structure that is shared in memory is repeated in JSON, and could become huge.
+    /// Most values in one JSON answer. Structure that is shared in memory is repeated in JSON, and
+    /// could become huge.
     package static let maximumJSONNodes = 100_000
 
-    /// Parses a typed value (as JSONSerialization returns it); nil where it is malformed or over 100 levels deep.
+    /// Parses a typed value (as JSONSerialization returns it); nil if it is malformed or over 100
+    /// levels deep.
     package init?(typedJSON json: Any, depth: Int = 0) {
         guard depth < ExpressionLimits.maximumNesting, let object = json as? [String: Any], object.count == 1,
             let (kind, content) = object.first
@@ -50,7 +52,8 @@ extension CELValue {
         self = result
     }
 
-    /// The value in typed form, for JSONSerialization; nil where it has more than `maximumJSONNodes` parts.
+    /// The value in typed form, for JSONSerialization; nil if it has more than `maximumJSONNodes`
+    /// parts.
     package var typedJSON: [String: Any]? {
         var left = Self.maximumJSONNodes
         return typedJSON(&left)
@@ -108,7 +111,7 @@ package struct ExpressionCase {
     /// Whether types are checked before evaluation.
     package let isChecked: Bool
 
-    /// Parses `expr`, `bindings`, `type_env`, `disable_check`; nil where one is malformed.
+    /// Parses `expr`, `bindings`, `type_env`, `disable_check`; nil if one is malformed.
     package init?(json: [String: Any]) {
         guard let expression = json["expr"] as? String else { return nil }
         var bindings: [String: CELValue] = [:]

@@ -1,4 +1,5 @@
-// The policy that is part of the program: an installation decides by it from the start, whatever files are present.
+// The policy in the program. An installation decides by it from the start, regardless of the files
+// that are present.
 
 /// The files of `policy/rules/default` as they were when the program was built.
 package enum DefaultPolicy {

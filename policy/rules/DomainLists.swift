@@ -1,4 +1,4 @@
-// Domains of inboxes by kind, as part of the program: nothing is looked up elsewhere.
+// Domains of inboxes by kind, as part of the program: no lookup is needed.
 
 /// The files of `policy/rules/domains` as they were when the program was built, one domain a line.
 package enum DomainLists {

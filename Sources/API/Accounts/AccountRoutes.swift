@@ -1,4 +1,5 @@
-// /v1/accounts: what a team may see of its accounts, how it revokes consents and deletes accounts; the operator has all.
+// /v1/accounts: a team reads its accounts, revokes consents and deletes accounts; the operator
+// reads all accounts.
 
 import Support
 import Accounts
@@ -17,7 +18,7 @@ package struct AccountRoutes: RouteModule {
         /// Nil means every app.
         let clientId: String?
 
-        /// Refuses null: a client with an empty variable must not end every consent.
+        /// Refuses null: a client with an empty variable must not end every consent by mistake.
         init(from decoder: any Decoder) throws {
             let members = try decoder.container(keyedBy: CodingKeys.self)
             guard members.contains(.clientId) else {
@@ -115,7 +116,8 @@ package struct AccountRoutes: RouteModule {
             guard let owner = team ?? (try? store.accounts.account(sub: sub))?.teamID else { return .notFound }
             return try store.grants.credentialState(team: owner, sub: sub, clientID: clientID)
         }
-        // "Not found" is a normal response here: the caller has the `sub` and asks whether it is valid.
+        // "Not found" is a normal response here: the caller knows the `sub` and checks whether it
+        // is valid.
         return try .json(State(sub: sub, clientId: clientID, credentialState: state.rawValue))
     }
 }

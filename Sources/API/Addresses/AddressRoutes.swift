@@ -1,4 +1,5 @@
-// `POST /v1/addresses/lookup`: is a relay address active, may the team write to it now, if not why. The operator's switch.
+// `POST /v1/addresses/lookup`: whether a relay address is active, whether the team may write to it
+// now, and if not, why. It also has the operator's switch.
 
 import Accounts
 import HTTP
@@ -6,11 +7,11 @@ import Hummingbird
 import InternetMessage
 import RelayCore
 
-/// Why a team cannot write to an address now, in the order in which the relay checks.
+/// The reasons why a team cannot write to an address now, in the order in which the relay checks.
 package enum AddressReason: Encodable, CaseIterable {
     case unknownAddress, unregisteredSource, addressRetired, forwardingOff, senderBlocked, inboxUnverified, dailyLimit
 
-    /// The relay's own word for it.
+    /// The relay's own code for the reason.
     package var code: RelayReason.Code {
         switch self {
         case .unknownAddress: .unknownAddress

@@ -18,7 +18,7 @@ struct Members {
         self.members = members
     }
 
-    /// Null is the same as a member that is missing.
+    /// Null is the same as a missing member.
     subscript(name: String) -> JSONValue? {
         guard let value = members[name], case .null = value else { return members[name] }
         return nil
@@ -98,7 +98,8 @@ extension DecisionReport {
 }
 
 extension CELValue {
-    /// Any value. No signal is of the type of an object, whose members are not read therefore.
+    /// Any value. The members of an object are not read, because no signal has the type of an
+    /// object.
     fileprivate init(_ json: JSONValue) {
         switch json {
         case .bool(let bool): self = .bool(bool)

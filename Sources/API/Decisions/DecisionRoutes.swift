@@ -74,7 +74,8 @@ package struct DecisionRoutes: RouteModule {
                 await idempotency.finish(claim, answer)
                 return Self.response(answer)
             } catch {
-                // A refusal changed nothing, and may name what was sent: it is not kept.
+                // A refusal changed nothing, and may contain parts of the request: it is not
+                // stored.
                 await idempotency.abandon(claim)
                 throw error
             }
@@ -94,7 +95,7 @@ package struct DecisionRoutes: RouteModule {
                 throw Problem(
                     .serviceUnavailable, "unavailable", "The service is unavailable", detail: detail,
                     headers: [.retryAfter: "\(max(1, seconds))"])
-            case .busy: throw Problem.tooManyRequests("more questions at once than can be answered", retryAfter: 1)
+            case .busy: throw Problem.tooManyRequests("too many requests at once", retryAfter: 1)
             }
         }
     }
@@ -107,7 +108,7 @@ package struct DecisionRoutes: RouteModule {
 extension TeamContext {
     fileprivate var requester: Requester { Requester(id: caller.id, number: caller.number) }
 
-    /// A decision's id from the path. An impossible id is not looked up.
+    /// A decision's id from the path. An id of the wrong form is not looked up.
     fileprivate func decisionID() throws -> String {
         let id = try pathParameter("id")
         guard id.hasPrefix("rd_"), id.utf8.count <= 64 else { throw Problem.notFound("the team has no such decision") }

@@ -10,7 +10,8 @@ package struct EndpointRoutes: RouteModule {
     private let parts: RouteParts
     private let allowsLoopback: Bool
 
-    /// - Parameter allowsLoopback: whether teams may name http and addresses that are not globally reachable: in a sandbox.
+    /// - Parameter allowsLoopback: whether teams may use http, and addresses that are not globally
+    ///   reachable: true in a sandbox.
     package init(_ parts: RouteParts, allowsLoopback: Bool = false) {
         self.parts = parts
         self.allowsLoopback = allowsLoopback
@@ -50,7 +51,7 @@ package struct EndpointRoutes: RouteModule {
     private func list(_ request: Request, _ context: TeamContext) async throws -> Response {
         _ = try request.query([])
         let team = context.caller.id
-        // At most one for each group of apps; streams are at /ssf/stream.
+        // At most one for each group of apps. Streams are at /ssf/stream.
         return try await .json(
             parts.run { store in
                 let endpoints = try store.endpoints.endpoints(team: team).filter { $0.dialect != .sharedSignals }
@@ -58,7 +59,7 @@ package struct EndpointRoutes: RouteModule {
             })
     }
 
-    /// Only https and publicly reachable addresses: anything else must be allowed by the administrator.
+    /// Only https and publicly reachable addresses. The administrator must allow anything else.
     private func set(_ request: Request, _ context: TeamContext) async throws -> Response {
         let body = try await request.decode(NewEndpoint.self, context)
         let (team, change) = (context.caller.id, context.change(now: parts.now()))

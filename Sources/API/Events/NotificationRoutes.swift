@@ -45,7 +45,7 @@ package struct NotificationRoutes: RouteModule {
             metadata: [
                 "issuer": "\(issuer.name)", "type": "\(event.kind?.rawValue ?? "unknown")", "outcome": "\(outcome.rawValue)",
             ])
-        // Whatever the outcome, the issuer need not send it again.
+        // In every case, the issuer need not send it again.
         return Response(status: .ok, headers: [.contentLength: "0"])
     }
 

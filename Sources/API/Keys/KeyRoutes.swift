@@ -53,7 +53,7 @@ package struct KeyRoutes: RouteModule {
         let body = try await request.decode(NewKey.self, context)
         let expiresAt = try body.expiresAt.map { text in
             guard let time = CELTimestamp(text: text), time.seconds > now else {
-                throw Problem.invalid("must be a time to come, as 2026-11-21T07:02:28Z", at: "/expires_at")
+                throw Problem.invalid("must be a time in the future, as in 2026-11-21T07:02:28Z", at: "/expires_at")
             }
             return time.seconds
         }

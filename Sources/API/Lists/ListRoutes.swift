@@ -68,7 +68,7 @@ package struct ListRoutes: RouteModule {
     private func list(_ request: Request, _ context: TeamContext) async throws -> Response {
         let team = context.caller.id
         let page = try PageRequest(try request.query(PageRequest.parameters), parts.cursors, listing: "lists team:\(team)")
-        // At most fifty.
+        // A team has at most fifty lists.
         let all = try await parts.run { try $0.liveLists.lists(team: team) }
         let rest = all.filter { list in page.after.map { list.name > $0 } ?? true }
         return try .json(page.page(rest, position: \.name, item: ListView.init))
@@ -148,7 +148,7 @@ package struct ListRoutes: RouteModule {
                 expiresAt: try entry.expiresAt.map { text in
                     guard let time = CELTimestamp(text: text), time.seconds > now else {
                         throw Problem.invalid(
-                            "must be a time to come, as 2026-11-21T07:02:28Z", at: "/entries/\(index)/expires_at")
+                            "must be a time in the future, as in 2026-11-21T07:02:28Z", at: "/entries/\(index)/expires_at")
                     }
                     return time.seconds
                 })

@@ -29,7 +29,8 @@ package struct HealthRoutes: RouteModule {
         var policy: String?
     }
 
-    /// Open to everyone: the name of the policy and the reason are only in `postern status` and `postern policy list`.
+    /// Anyone may read this, so the name of the policy and the reason are only in `postern status`
+    /// and `postern policy list`.
     private var policyState: String? {
         guard let health = policies?.health else { return nil }
         guard health.serving.contains(where: \.isDefault) else { return "none" }
@@ -39,7 +40,7 @@ package struct HealthRoutes: RouteModule {
     package func addRoutes(to routes: Routes) {
         routes.open.get("/healthz") { _, _ -> Response in try .json(Health(status: "ok")) }
         routes.open.get("/readyz") { _, _ -> Response in
-            // Any response of the store will do; this query takes a microsecond.
+            // Any response of the store is enough; this query takes a microsecond.
             _ = try await pool.run { [store] in
                 try store.database.requireInPlace()
                 return try store.apiKeys.revision()

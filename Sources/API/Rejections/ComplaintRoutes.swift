@@ -21,7 +21,7 @@ package struct ComplaintView: Encodable, Sendable {
 
 /// The days that a team can query.
 package struct ComplaintsView: Encodable, Sendable {
-    /// Today and the days before, as far back as a team can act on them.
+    /// Today and the days before, as far back as a team can still act on complaints.
     package static let days: Int64 = 30
 
     let items: [ComplaintView]

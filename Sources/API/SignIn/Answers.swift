@@ -6,7 +6,7 @@ import Hummingbird
 import Support
 
 extension HTTPFields {
-    /// The fields with those that a response with a token requires (RFC 6749 section 5.1).
+    /// The fields, with those that a response with a token requires (RFC 6749 section 5.1).
     var notStored: HTTPFields {
         var fields = self
         fields[.cacheControl] = "no-store"

@@ -1,16 +1,18 @@
-// Pages of other origins that read what a route answers (Fetch, section 3.2): apps in a browser without a backend.
+// Pages of other origins that read the response of a route (Fetch, section 3.2): apps in a browser
+// without a backend.
 
 import SignIn
 import HTTP
 import HTTPTypes
 import Hummingbird
 
-/// Names the origins that may read the answers of a group of routes. None of these routes reads a cookie.
+/// Names the origins that may read the responses of a group of routes. None of these routes reads a
+/// cookie.
 struct CrossOrigin: RouterMiddleware {
     enum Origins: Sendable {
-        /// For what is public.
+        /// For public data.
         case all
-        /// Those of redirect URIs.
+        /// The origins of redirect URIs.
         case some(@Sendable (WebOrigin) async throws -> Bool)
     }
 
@@ -20,7 +22,7 @@ struct CrossOrigin: RouterMiddleware {
         _ request: Request, context: APIContext, next: (Request, APIContext) async throws -> Response
     ) async throws -> Response {
         var response: Response
-        // A page can tell a refusal from a network that is away.
+        // With these fields, a page can distinguish a refusal from a network failure.
         do { response = try await next(request, context) } catch let problem as Problem {
             response = problem.response(requestID: context.requestID)
         }
@@ -28,8 +30,8 @@ struct CrossOrigin: RouterMiddleware {
         case .all: response.headers[.accessControlAllowOrigin] = "*"
         case .some(let isAllowed):
             response.headers[.vary] = "Origin"
-            // Browsers write origins in one form. An unknown origin gets the answer that programs get, which its page cannot
-            // read.
+            // Browsers write origins in one form. An unknown origin gets the response for programs,
+            // which its page cannot read.
             guard let given = request.headers[.origin], let origin = WebOrigin(given), origin.description == given,
                 (try? await isAllowed(origin)) == true
             else { break }
@@ -38,7 +40,7 @@ struct CrossOrigin: RouterMiddleware {
         return response
     }
 
-    /// The answer to a browser that asks before it sends the Authorization field.
+    /// The response to a browser's preflight request for the Authorization field.
     @Sendable static func preflight(_ request: Request, _ context: APIContext) -> Response {
         Response(
             status: .noContent,

@@ -91,19 +91,19 @@ extension SignInRoutes {
         body.codeChallenge = asked.challenge.map { Base64URL.encode($0) }
         body.codeChallengeMethod = asked.challenge.map { _ in "S256" }
         guard Set(body.scopes ?? []).isSubset(of: asked.scopes) else {
-            throw Problem.invalid("has more than the app asked for", at: "/scopes")
+            throw Problem.invalid("has more than the app requested", at: "/scopes")
         }
         body.scopes = body.scopes ?? asked.scopes.sorted()
         guard body.userHint ?? pending.subjectHint == pending.subjectHint || pending.subjectHint == nil else {
-            throw Problem.conflict("the app asked for another user")
+            throw Problem.conflict("the app requested another user")
         }
         body.userHint = pending.subjectHint ?? body.userHint
         guard body.authTime != nil || !pending.needsAuthenticationTime else {
             throw Problem.invalid(
-                "it is missing: the app asked when the user signed in (prompt=login or max_age)", at: "/auth_time")
+                "it is missing: the app requires the time of sign-in (prompt=login or max_age)", at: "/auth_time")
         }
         guard pending.accepts(authenticatedAt: body.authTime ?? now) else {
-            throw Problem.conflict("the app asked for a newer sign-in (prompt=login or max_age): let the user sign in again")
+            throw Problem.conflict("the app requires a newer sign-in (prompt=login or max_age): let the user sign in again")
         }
     }
 
@@ -145,7 +145,7 @@ extension SignInRoutes {
             try text(part, pointer, 400)
             if let place = PersonText.place(in: part ?? "") {
                 throw Problem.invalid(
-                    "the character at place \(place) is not seen, or changes the direction of text", at: pointer)
+                    "the character at place \(place) is invisible, or changes the direction of text", at: pointer)
             }
         }
         // The real address is revealed only if the page asks for it explicitly.

@@ -73,7 +73,7 @@ extension SignInRoutes {
         let time = parts.now()
         guard let handle = value("request", in: request),
             try await parts.run({
-                // Bound already where the page is loaded again.
+                // If the page is loaded again, the request is already bound.
                 try $0.authorizations.bind(handle, to: browser, now: time) || $0.authorizations.open(handle, now: time) != nil
             })
         else { return tell(.startAgain, request) }
@@ -112,7 +112,8 @@ extension SignInRoutes {
         return claims
     }
 
-    /// Tells the user why the app gets no response: on the built-in page, otherwise on a plain one.
+    /// Tells the user why the app gets no response: on the built-in page if possible, otherwise on
+    /// a plain page.
     func tell(_ message: SignInMessage, _ request: Request) -> Response {
         if settings.isPageBuiltIn, let page = settings.signInPage { return .redirect(to: "\(page)?message=\(message.name)") }
         let language = language(request)
@@ -123,7 +124,7 @@ extension SignInRoutes {
             status: message.isError ? .badRequest : .ok)
     }
 
-    /// In place of a problem that a route gives to a browser, where no page of `/me` does it.
+    /// Replaces a problem that a route gives to a browser, if no page of `/me` replaces it.
     package func page(for problem: Problem, isUnrouted: Bool, _ request: Request, _ context: APIContext) -> Response? {
         guard SignInStep(path: request.uri.path) != nil, request.wantsPage else { return nil }
         let (language, isOurs) = (language(request), problem.status.code >= 500)
@@ -136,7 +137,7 @@ extension SignInRoutes {
         return response
     }
 
-    /// The user's choice, the app's, or the browser's.
+    /// The language of the user's choice, of the app's request, or of the browser.
     private func language(_ request: Request) -> Catalogue {
         let cookie = HostCookie.name(Languages.cookie, isSecure: settings.issuer.hasPrefix("https://"))
         let asked = value("ui_locales", in: request)?.split(separator: " ").map(String.init) ?? []
@@ -169,7 +170,7 @@ extension SignInRoutes {
     }
 }
 
-/// The cookie of the browser that made the request: no other browser gets the response.
+/// The cookie of the browser that made the request. No other browser gets the response.
 struct AuthorizationCookie {
     private let name: String
     private let isSecure: Bool
@@ -192,7 +193,8 @@ struct AuthorizationCookie {
 }
 
 extension Response {
-    /// 303: the browser continues with GET, whatever method it used. This address is not sent as referrer.
+    /// 303: the browser continues with GET after any method. It does not send this address as
+    /// referrer.
     static func redirect(to address: String) -> Response {
         var headers: HTTPFields = [.location: address]
         if let name = HTTPField.Name("Referrer-Policy") { headers[name] = "no-referrer" }

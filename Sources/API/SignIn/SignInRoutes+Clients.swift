@@ -90,7 +90,7 @@ extension SignInRoutes {
         }
     }
 
-    /// The client with this secret. Throws as `client(_:_:endpoint:allowsPublic:)`.
+    /// The client with this secret. Throws like `client(_:_:endpoint:allowsPublic:)`.
     func client(id clientID: String, secret: String, byHeader: Bool) async throws -> ProviderClient {
         let client = try await known(clientID, byHeader: byHeader)
         guard secret.contains(".") else {

@@ -1,4 +1,5 @@
-// GET /auth/keys and /.well-known/openid-configuration: what a client needs to know about the provider.
+// GET /auth/keys and /.well-known/openid-configuration: the data that a client needs about the
+// provider.
 
 import SignIn
 import HTTP

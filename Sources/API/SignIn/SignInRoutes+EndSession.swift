@@ -45,7 +45,8 @@ extension SignInRoutes {
         return .rendered(.leading(to: destination, words(request)))
     }
 
-    /// Whether the address is still registered for the app: it may have been removed meanwhile.
+    /// Whether the address is still registered for the app. A team may have removed it in the
+    /// meantime.
     private func isRegistered(_ ended: EndSessionRequest) async throws -> Bool {
         guard let clientID = ended.clientID, let uri = ended.redirectURI else { return false }
         let registered = try await parts.run { try $0.openIDClients.logoutRedirects(clientID: clientID) }

@@ -32,7 +32,7 @@ extension SignInRoutes {
         return pending
     }
 
-    /// `POST /v1/authorizations/inspect`: what the page shows.
+    /// `POST /v1/authorizations/inspect`: the data that the page shows.
     func inspectAuthorization(_ request: Request, _ context: OperatorContext) async throws -> Response {
         let body = try await request.decode(Inspection.self, context)
         if let handle = body.endSession {
@@ -65,7 +65,7 @@ extension SignInRoutes {
         return .unstored(object)
     }
 
-    /// The same for a request to sign out.
+    /// The data of a request to sign out.
     private func inspectEndSession(_ handle: String) async throws -> Response {
         let time = parts.now()
         guard let asked = try await parts.run({ try $0.authorizations.openEndSession(handle, now: time) }) else {

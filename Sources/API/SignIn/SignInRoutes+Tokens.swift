@@ -19,7 +19,7 @@ extension SignInRoutes {
         let grantType = try form.required("grant_type")
         // A public client proves only what it has: its code and verifier, or a refresh token that serves once.
         guard !client.isPublic || grantType != "client_credentials" else {
-            throw AuthError.unauthorizedClient("a public client has grant_type authorization_code alone")
+            throw AuthError.unauthorizedClient("a public client cannot use grant_type client_credentials")
         }
         switch grantType {
         case "authorization_code": return try await redeem(form, client)
@@ -43,7 +43,7 @@ extension SignInRoutes {
         }
     }
 
-    private static let exceedsGrant = "scope exceeds what was granted"
+    private static let exceedsGrant = "scope exceeds the granted scopes"
 
     private func refresh(_ form: FormBody, _ client: ProviderClient) async throws -> Response {
         let token = try form.required("refresh_token").text
@@ -82,7 +82,7 @@ extension SignInRoutes {
         case .refused(.invalid(let reason)): throw AuthError.invalidGrant(reason)
         case .refused(.scope): throw AuthError.invalidScope(Self.exceedsGrant)
         case .refused(.tooMany):
-            // Until the day ends, UTC.
+            // The seconds until the day ends, UTC.
             throw AuthError.tooMany(retryAfter: 86_400 - ((parts.now() % 86_400) + 86_400) % 86_400)
         }
     }
@@ -126,7 +126,7 @@ extension SignInRoutes {
 
     // MARK: /auth/introspect
 
-    /// Public apps cannot ask: they prove nothing (RFC 7662 section 2.1).
+    /// Public apps may not use this endpoint: they prove nothing (RFC 7662 section 2.1).
     func introspect(_ request: Request, _ context: APIContext) async throws -> Response {
         let form = try await form(request, context)
         let client = try await client(request, form, endpoint: "/auth/introspect", allowsPublic: false)

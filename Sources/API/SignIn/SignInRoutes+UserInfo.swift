@@ -13,7 +13,7 @@ extension SignInRoutes {
         let form = request.method == .post ? try await userInfoForm(request, context) : FormBody()
         let isByHeader = !request.headers[values: .authorization].isEmpty
         guard !isByHeader || form["access_token"] == nil else {
-            throw AuthError.invalidRequest("the access token comes in more than one way")
+            throw AuthError.invalidRequest("the access token is sent in more than one way")
         }
         guard let token = isByHeader ? request.bearerToken : form["access_token"]?.text else {
             throw AuthError.missingToken(isByHeader: isByHeader)

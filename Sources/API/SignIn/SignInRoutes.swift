@@ -17,7 +17,8 @@ package struct ProviderSettings: Sendable {
     package let authorizationEndpoint: String?
     /// The page to which `/auth/authorize` passes checked requests; nil if that endpoint is off.
     package let signInPage: String?
-    /// Whether that is the built-in page, which also tells the user why an app gets no answer.
+    /// Whether that page is the built-in one, which also tells the user why an app gets no
+    /// response.
     package let isPageBuiltIn: Bool
     /// The most refreshes with one token on one day (UTC).
     package let refreshesPerDay: Int
@@ -25,7 +26,7 @@ package struct ProviderSettings: Sendable {
     package let level: SignInLevel
     /// The operator's name for the service, for buttons.
     package let service: String
-    /// Those of the buttons.
+    /// The languages of the buttons.
     package let languages: Languages
 
     package init(
@@ -86,7 +87,7 @@ package struct SignInRoutes: RouteModule {
     }
 }
 
-/// Scopes that a client may ask for.
+/// Scopes that a client may request.
 enum ProviderScope {
     /// For the client itself: for `/auth/usermigrationinfo`.
     static let migration = "user.migration"

@@ -1,5 +1,5 @@
-// /v1/sources: a team's sources, and what their DNS lacks; domains that it adds itself and proves by a TXT record, and
-// addresses that it proves by a mailed code.
+// /v1/sources: a team's sources, and their missing DNS records. Also domains that the team adds and
+// proves by a TXT record, and addresses that it proves by a mailed code.
 
 import Database
 import Accounts
@@ -23,13 +23,13 @@ package struct SourceRoutes: RouteModule {
     private let parts: RouteParts
     private let examine: @Sendable (SourceRequest) async throws -> [SourceFinding]
     private let look: @Sendable (SourceClaim) async throws -> SourceClaim.Proof
-    /// Mail servers may be slow: waiting for them must not delay anything else.
+    /// Mail servers may be slow. Waiting for them must not delay other work.
     private let threads = BlockingPool(.codes)
     private let mail: @Sendable (_ code: SourceCode, _ languages: String?) throws -> Void
 
     /// - Parameters:
     ///   - examine: queries the DNS for a limited time; blocks, but not on the threads of `parts`.
-    ///   - look: looks up the record of a claim, likewise.
+    ///   - look: looks up the record of a claim, also for a limited time.
     ///   - mail: sends a code to its address, in a language of `Accept-Language`. Blocks. A thrown `Problem` becomes the
     ///     response; any other error means that no message was sent, and an `UnsentMail` says whether the code counts.
     package init(
@@ -90,7 +90,7 @@ package struct SourceRoutes: RouteModule {
         return try await .json(mail(claim, ifNone: true, request, context), status: .created)
     }
 
-    /// Mails another code: the first was lost, or entered wrongly too often.
+    /// Mails another code, because the first was lost or too often entered wrongly.
     private func mailCode(_ request: Request, _ context: TeamContext) async throws -> Response {
         let body = try await request.decode(Named.self, context)
         let team = context.caller.id
@@ -99,7 +99,7 @@ package struct SourceRoutes: RouteModule {
     }
 
     /// Mails a code to the address of a claim. The claim exists even if no message is sent.
-    /// - Parameter ifNone: mail only if no code is in use.
+    /// - Parameter ifNone: send mail only if no code is in use.
     private func mail(
         _ claim: SourceClaim, ifNone: Bool, _ request: Request, _ context: TeamContext
     ) async throws -> SourceView {
@@ -112,8 +112,9 @@ package struct SourceRoutes: RouteModule {
                 let languages = request.headers[.acceptLanguage]
                 try await threads.run { [mail] in try mail(code, languages) }
             } catch {
-                // If the mail server never learned the recipient, or the request was given up before its turn, no message was
-                // sent, and the code does not count. A refused recipient counts: otherwise a team could probe any number of
+                // If the mail server never received the recipient, no message was sent, and the
+                // code does not count. The same is true if the client ended the request before its
+                // turn. A refused recipient counts: otherwise a team could probe any number of
                 // mailboxes.
                 let counts = (error as? any UnsentMail)?.namedRecipient ?? !(error is CancellationError)
                 try await parts.pool.finish { [store = parts.store] in
@@ -126,8 +127,8 @@ package struct SourceRoutes: RouteModule {
         return SourceView(claim, code: codes[claim.value])
     }
 
-    /// Looks up the record now, or checks the code. Pending domains are also looked up without a request, and proved ones each
-    /// month.
+    /// Looks up the record now, or checks the code. Housekeeping also looks up pending domains
+    /// without a request, and proved domains each month.
     private func verify(_ request: Request, _ context: TeamContext) async throws -> Response {
         let body = try await request.decode(Verification.self, context)
         let (team, change) = (context.caller.id, context.change(now: parts.now()))
@@ -142,10 +143,10 @@ package struct SourceRoutes: RouteModule {
         // A failed lookup removes nothing: only the monthly check does.
         let proof = try await look(claim)
         guard proof == .seen else { return try .json(SourceView(claim)) }
-        // The lookup may have taken a while.
+        // The lookup may take a while, so the time is read again.
         let seen = context.change(now: parts.now())
         let proved = try await parts.run { try $0.sourceClaims.record(proof, of: claim, seen) }
-        guard let proved else { throw Problem.notFound("there is no claim to this domain any more") }
+        guard let proved else { throw Problem.notFound("the claim to this domain was removed") }
         return try .json(SourceView(proved))
     }
 

@@ -12,7 +12,8 @@ import SignIn
 import Synchronization
 
 extension StreamRoutes {
-    /// How long a poll waits for an event: less than the common limit of proxies between the service and the receiver.
+    /// How long a poll waits for an event: less than the usual time limit of proxies between the
+    /// service and the receiver.
     private static let longest: Duration = .seconds(25)
     /// How often a waiting poll checks: as often as delivery checks for changes by other hosts.
     private static let interval: Duration = .milliseconds(500)
@@ -38,7 +39,8 @@ extension StreamRoutes {
         return .object(answer, headers: HTTPFields().notStored)
     }
 
-    /// The events, as soon as there are any, the time is up, or the service ends. Not found if the stream was removed.
+    /// The events, as soon as there are any, the time is up, or the service ends. Not found if the
+    /// stream was removed.
     private func next(
         _ stream: EventStream, of owner: StreamRepository.Owner, limit: Int, waits: Bool
     ) async throws -> PollResult {
@@ -54,15 +56,17 @@ extension StreamRoutes {
     }
 }
 
-/// Polls that wait. Each costs two queries of the store a second, so there is a limit; beyond it, a poll is answered at once.
+/// Polls that wait. Each costs two queries of the store a second, so their number is limited.
+/// Beyond the limit, a poll gets its answer at once.
 final class PollWaiting: Sendable {
-    /// In this process, and for one stream: a receiver may poll again before its last poll ended.
+    /// The limit of this process, and of one stream: a receiver may poll again before its last poll
+    /// ended.
     private static let (maximum, perStream) = (200, 2)
     private let polls = Mutex<[String: Int]>([:])
 
     struct Place: Sendable {}
 
-    /// A place, to be given back; nil if there is none.
+    /// A place, which the caller must give back; nil if none is free.
     func take(_ stream: String) -> Place? {
         polls.withLock { polls in
             guard polls.values.reduce(0, +) < Self.maximum, polls[stream, default: 0] < Self.perStream else { return nil }

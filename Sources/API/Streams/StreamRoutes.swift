@@ -87,7 +87,7 @@ package struct StreamRoutes: RouteModule {
     // MARK: Routes
 
     private func metadata(_ request: Request, _ context: APIContext) async throws -> Response {
-        // May be cached for an hour, like the other discovery document.
+        // Caches may keep it for an hour, like the other discovery document.
         .object(TransmitterMetadata.document(issuer: rules.issuer), headers: [.cacheControl: "public, max-age=3600"])
     }
 
@@ -98,7 +98,7 @@ package struct StreamRoutes: RouteModule {
             return (try StreamRequest(json, isNew: true), json["aud"]?.string)
         }
         let (owner, change) = (Self.owner(context.caller), context.change(now: parts.now()))
-        // The signing keys are published before anything is signed.
+        // The signing keys must be published before the first signature.
         _ = try await signer.key(.rs256)
         let stream = try await run { [rules] store in
             try store.streams.add(owner, app: app, wanted, rules, change)
@@ -175,7 +175,7 @@ package struct StreamRoutes: RouteModule {
         let wanted = try await Self.body(request, context, VerificationRequest.init)
         let (owner, change) = (Self.owner(context.caller), context.change(now: parts.now()))
         guard try await run({ try $0.streams.verify(owner, wanted, change) }) else {
-            throw Problem.tooManyRequests("verification events wait to be taken already", retryAfter: 60)
+            throw Problem.tooManyRequests("verification events already wait for delivery", retryAfter: 60)
         }
         return .empty
     }

@@ -9,7 +9,7 @@ import InternetMessage
 
 package struct UserRoutes: RouteModule {
     private let parts: RouteParts
-    /// Mail servers may be slow: waiting for them must not delay anything else.
+    /// Mail servers may be slow. Waiting for them must not delay other work.
     private let mail = BlockingPool(.mail)
     private let verify: @Sendable (_ user: String, _ inbox: Int64, _ change: Change) throws -> Void
 
@@ -106,7 +106,7 @@ package struct UserRoutes: RouteModule {
         return (try context.pathParameter("user"), inbox)
     }
 
-    /// The inbox exists even if no message is sent: mail can be sent to it again.
+    /// The inbox exists even if no message is sent: another message can be requested.
     private func write(to inbox: Int64, of user: String, _ change: Change) async {
         try? await mail.run { [verify] in try verify(user, inbox, change) }
     }

@@ -1,11 +1,12 @@
-// Runs a candidate policy on past decisions: what it would have decided, compared with what was decided.
+// Runs a candidate policy on past decisions, and compares its answers with the answers of that
+// time.
 
 import CEL
 import RiskPolicy
 
 /// Counts over logged decisions. Decisions are added one by one, in any order.
 package struct Backtest: Sendable {
-    /// Decisions of one stretch of time.
+    /// Decisions of one period of time.
     package struct Slice: Sendable, Equatable {
         package var questions = 0
         package var askedBefore = 0
@@ -14,9 +15,9 @@ package struct Backtest: Sendable {
 
     /// Outcomes of the decisions that the candidate flips.
     package struct Flips: Sendable, Equatable {
-        /// Allowed then; the candidate asks for a check.
+        /// The decision allowed; the candidate requires a check.
         package var newlyAsked = OutcomeCounts()
-        /// A check was asked for then; the candidate allows.
+        /// The decision required a check; the candidate allows.
         package var noLongerAsked = OutcomeCounts()
     }
 
@@ -28,7 +29,8 @@ package struct Backtest: Sendable {
         package let condition: String
     }
 
-    /// An upgrade that failed for a reason outside the policy: a check is asked for whatever the policy says.
+    /// An upgrade that failed for a reason outside the policy: it requires a check under every
+    /// policy.
     package static let failedUpgrade = "(failed upgrade)"
     /// At most this many broken guarantees are named; the rest are only counted.
     private static let namedFaults = 5
@@ -41,7 +43,8 @@ package struct Backtest: Sendable {
     private let readers: [PolicyEvent: Set<Int>]
     /// By event, the rules of the candidate, with what they read.
     private let conditions: [PolicyEvent: [ReadingCondition]]
-    /// Slots of the candidate that may have meant anything under a policy that is no longer kept.
+    /// Slots of the candidate whose meaning is unknown under a past policy that is no longer
+    /// stored.
     private let definable: Set<Int>
     /// By challenge: 1 for the weakest.
     private let ranks: [String: Int]
@@ -52,26 +55,27 @@ package struct Backtest: Sendable {
     package private(set) var ruleFlips: [String: Flips] = [:]
     /// By the start of the slice, seconds since 1970.
     package private(set) var slices: [Int64: Slice] = [:]
-    /// Of all decisions, whether a check was asked for or not.
+    /// Of all decisions, with or without a required check.
     package private(set) var outcomes = OutcomeCounts()
     /// Of decisions that allowed; only their labels count.
     package private(set) var allowed = OutcomeCounts()
-    /// Labelled decisions, scored as they were decided and as the candidate decides.
+    /// Labelled decisions, scored by the past answer and by the candidate's answer.
     package private(set) var rocBefore = ROC()
     package private(set) var rocAfter = ROC()
-    /// Decisions of which it cannot be told what the candidate would have done, as the log does not have what its conditions
-    /// read: they are in none of the figures. By rule: how many of them depend on it.
+    /// Decisions for which the candidate's answer is unknown, because the log lacks the values that
+    /// its conditions read. The other figures do not count them. By rule: how many of them depend
+    /// on it.
     package private(set) var untold = 0
     package private(set) var untoldRules: [String: Int] = [:]
     /// By signal: how many of them lack it.
     package private(set) var untoldSignals: [String: Int] = [:]
-    /// Decisions that lack a signal which the candidate's conditions read (their policy did not declare it, or the log keeps
-    /// only its hash), and how many decisions lack each signal.
+    /// Decisions that lack a signal that the candidate's conditions read: their policy did not
+    /// declare it, or the log has only its hash. Also how many decisions lack each signal.
     package private(set) var lackingRows = 0
     package private(set) var lacking: [String: Int] = [:]
     /// Logged decisions that cannot be read.
     package private(set) var unreadable = 0
-    /// By the status that the people had: decisions in which other rules match than matched.
+    /// By the status that the people had: decisions in which other rules match than did then.
     package private(set) var statuses = StatusTally()
     package private(set) var brokenGuarantees: [BrokenGuarantee] = []
     package private(set) var brokenGuaranteeCount = 0
@@ -81,7 +85,7 @@ package struct Backtest: Sendable {
 
     /// - Parameters:
     ///   - sliceSeconds: length of a slice of the curves.
-    ///   - now: a check without a report one hour after its question counts as abandoned.
+    ///   - now: a check without a report one hour after its request counts as abandoned.
     package init(_ candidate: Policy, sliceSeconds: Int64 = 86_400, now: Int64) {
         self.candidate = candidate
         self.sliceSeconds = max(1, sliceSeconds)
@@ -93,7 +97,7 @@ package struct Backtest: Sendable {
         ranks = ROC.ranks(candidate)
     }
 
-    /// - Parameter past: the policy of that time at that event; nil where it is no longer kept.
+    /// - Parameter past: the policy of that time at that event; nil if it is no longer stored.
     package mutating func add(_ decision: LoggedDecision, past: PastPolicy?) {
         let record = decision.record
         let redefined = past?.redefined ?? definable
@@ -146,7 +150,7 @@ package struct Backtest: Sendable {
         last = max(last ?? record.evaluatedAt, record.evaluatedAt)
     }
 
-    /// What the candidate would have decided; nil where that depends on what the log does not have.
+    /// The candidate's decision; nil if it depends on values that the log lacks.
     private mutating func decide(
         _ logged: LoggedSignals, _ record: DecisionRecord, _ hidden: Set<Int>, _ past: PastPolicy?
     ) -> PolicyResult? {
@@ -157,13 +161,13 @@ package struct Backtest: Sendable {
             if let rule = past?.rules[condition.rule] {
                 input.known.set(record.outcome(rule), rule: condition.rule)
             } else {
-                // A value that was given under another declaration may be one that cannot be used.
+                // A value that was given under another declaration may be unusable under this one.
                 let isPlain = condition.slots.isDisjoint(with: logged.leftOut)
                 unknown.append((condition, isPlain ? [.holds, .fails] : [.holds, .fails, .error]))
             }
         }
         guard !unknown.isEmpty else { return candidate.decide(input) }
-        // More would take too long, and so many conditions rarely leave the answer as it is.
+        // More conditions would take too long, and they rarely leave the answer unchanged.
         var results: [PolicyResult] = []
         if unknown.count <= 4 {
             for number in 0..<unknown.reduce(1, { $0 * $1.outcomes.count }) {
@@ -185,15 +189,17 @@ package struct Backtest: Sendable {
         return nil
     }
 
-    /// Counts what the decision lacks; returns the slots.
+    /// Counts the signals that the decision lacks; returns their slots.
     private mutating func note(_ logged: LoggedSignals, _ declared: Set<String>?, _ redefined: Set<Int>) -> Set<Int> {
         var hidden: Set<Int> = []
         let read = readers[logged.input.event] ?? []
         for (slot, signal) in candidate.signals.enumerated() where read.contains(slot) && signal.name != "event" {
             let isHashed = logged.hashed.contains(signal.name)
-            // A declared signal that is absent was missing at that time: the decision does not lack it.
+            // A declared signal that is absent had no value at that time, so the decision does not
+            // lack it.
             let isUnknown = !logged.present.contains(signal.name) && declared.map { !$0.contains(signal.name) } ?? false
-            // A count by another definition says nothing, even one that is absent. A value that was not given is still none.
+            // A count under another definition has another meaning, even if it is absent. Any other
+            // signal without a value still has none.
             let isRedefined = logged.leftOut.contains(slot) || redefined.contains(slot) && signal.isCount
             guard isHashed || isUnknown || isRedefined else { continue }
             lacking[signal.name, default: 0] += 1
@@ -211,7 +217,7 @@ extension SignalDeclaration {
 }
 
 extension ComparedDecision {
-    /// What was decided then.
+    /// The decision of that time.
     init(_ record: DecisionRecord, event: PolicyEvent) {
         let asks = record.decision == PolicyDecision.requireVerification.rawValue
         var rules = record.asked

@@ -1,4 +1,4 @@
-// A backtest as one HTML page: no script, no request to anywhere, light and dark.
+// A backtest as one HTML page: no script, no external requests, light and dark.
 
 import Foundation
 import RiskPolicy
@@ -140,7 +140,8 @@ package struct BacktestPage {
             """
     }
 
-    /// What labels say of the earlier policy and of the candidate; empty unless there are labels of both kinds.
+    /// The labels' verdict on the earlier policy and on the candidate; empty unless there are
+    /// labels of both kinds.
     private var roc: String {
         guard let before = backtest.rocBefore.area, let after = backtest.rocAfter.area else { return "" }
         let plot = ROCPlot.svg([("before", backtest.rocBefore), ("after", backtest.rocAfter)])

@@ -30,7 +30,7 @@ enum BacktestPlots {
 
     // MARK: Over time
 
-    /// Two curves: the share of questions for which a check was asked, then and by the candidate.
+    /// Two curves: the share of requests that required a check, in the past and with the candidate.
     static func curve(_ backtest: Backtest) -> String {
         let slices = backtest.slices.sorted { $0.key < $1.key }
         guard let first = slices.first, let last = slices.last else { return "" }
@@ -113,7 +113,8 @@ enum BacktestPlots {
         return svg(y, "Step-up rate by event, then and by the candidate", parts)
     }
 
-    /// Bars to both sides: on the left the people a rule no longer asks, on the right those it newly asks.
+    /// Bars to both sides: on the left the people that a rule no longer checks, on the right those
+    /// that it newly checks.
     static func rules(_ rules: [(id: String, newly: Int, gone: Int)]) -> String {
         let (left, right) = (220.0, width)
         let (mostGone, mostNewly) = (rules.map { $0.gone }.max() ?? 0, rules.map { $0.newly }.max() ?? 0)

@@ -1,4 +1,5 @@
-// Reads the log for a backtest: selects the decisions that count, and finds what each past policy declared.
+// Reads the log for a backtest: selects the decisions that count, and finds the signals that each
+// past policy declared.
 
 import Database
 import Accounts
@@ -6,7 +7,7 @@ import RiskPolicy
 
 /// Runs a candidate on the log.
 package struct BacktestRun {
-    /// Number of decisions read, whether they counted or not.
+    /// Number of decisions read, including those that did not count.
     package private(set) var read = 0
     /// Number of decisions of teams and apps that the candidate would not decide for.
     package private(set) var leftOut = 0
@@ -14,15 +15,16 @@ package struct BacktestRun {
 
     private let store: Store
     private let filter: DecisionFilter
-    /// The name under which the candidate would serve; nil: all decisions count.
+    /// The name under which the candidate would serve; if nil, all decisions count.
     private let name: String?
     private let teams: [Int64: String]
     private let apps: [String: String]
     private let standard: String?
     private var past: [String: [PolicyEvent: PastPolicy]?] = [:]
 
-    /// Decisions count if the candidate would serve their team or app: those bound to its name and, where it is or would become
-    /// the default, the rest. With a team in the filter, all decisions of that team count.
+    /// Decisions count if the candidate would serve their team or app. These are the decisions
+    /// bound to its name, and the unbound ones if it is or would become the default. With a team in
+    /// the filter, all decisions of that team count.
     package init(_ candidate: Policy, store: Store, filter: DecisionFilter, sliceSeconds: Int64, now: Int64) throws {
         self.store = store
         self.filter = filter
@@ -63,7 +65,7 @@ package struct BacktestRun {
         backtest.add(decision, past: PolicyEvent(rawValue: record.event).flatMap { known?[$0] })
     }
 
-    /// A past policy by event; nil where it is gone or no longer loads.
+    /// A past policy by event; nil if it is deleted or no longer loads.
     private func policy(of hash: String) throws -> [PolicyEvent: PastPolicy]? {
         do {
             let policy = try LoadedPolicy(try store.policies.policy(hash: hash)).policy

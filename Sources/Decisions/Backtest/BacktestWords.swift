@@ -80,12 +80,13 @@ extension Backtest {
         return lines
     }
 
-    /// What a rule of the candidate says; nil for a rule that it does not have.
+    /// The sentence of a candidate's rule; nil for a rule that it does not have.
     package func sentence(of rule: String) -> String? {
         candidate.rule(id: rule).map { RuleWords(candidate).sentence(candidate.rules[$0]) }
     }
 
-    /// How many of the people concerned had which status; none where the candidate does not read it, or no one is concerned.
+    /// The number of people with each status, among those concerned. Empty if the candidate does
+    /// not read the status, or no person is concerned.
     package var statusSentences: [String] {
         let name = StandardSignal.realUserStatus.rawValue
         guard candidate.slot(named: name) != nil, statuses.total.concerned > 0 else { return [] }

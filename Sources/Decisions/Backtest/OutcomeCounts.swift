@@ -2,29 +2,29 @@
 
 import RiskPolicy
 
-/// For a set of decisions: what teams reported of the checks, and how teams labelled the people.
+/// For a set of decisions: the teams' reports of the checks, and their labels for the people.
 package struct OutcomeCounts: Sendable, Equatable {
-    /// Decisions that asked for a check.
+    /// Decisions that required a check.
     package var asked = 0
     /// Of those: at least one check was passed.
     package var passed = 0
     /// No check was passed, and at least one was reported as failed.
     package var failed = 0
-    /// No check was begun, or one was begun and nothing was reported within an hour.
+    /// No check was begun, or no report came within an hour after one was begun.
     package var abandoned = 0
-    /// Not decided yet: asked, or a check begun, less than an hour ago.
+    /// Not final yet: the decision, or the start of a check, is less than an hour old.
     package var open = 0
-    /// Labels of all decisions, asked and allowed.
+    /// Labels of all decisions, with and without a check.
     package var legitimate = 0
     package var fraudulent = 0
 
     package init() {}
 
-    /// Decisions that asked and have a final outcome.
+    /// Decisions that required a check and have a final outcome.
     package var settled: Int { passed + failed + abandoned }
     package var labelled: Int { legitimate + fraudulent }
 
-    /// Shares of `settled`, 0 … 1; nil where `settled` is 0.
+    /// Shares of `settled`, 0 … 1; nil if `settled` is 0.
     package var passRate: Double? { rate(passed) }
     package var failureRate: Double? { rate(failed) }
     package var abandonmentRate: Double? { rate(abandoned) }

@@ -1,19 +1,21 @@
-// What a backtest knows of the policies that decided, and what a candidate's conditions read.
+// The data that a backtest has about past policies, and the signals that a candidate's conditions
+// read.
 
 import CEL
 import RiskPolicy
 import Support
 
-/// The policy that decided at that time, at one event, beside a candidate.
+/// The policy that decided at that time, at one event, compared with a candidate.
 package struct PastPolicy: Sendable {
     /// Signals that it declared, counters only if it used them.
     package let signals: Set<String>
-    /// By the position of the candidate's rule: the rule of that time whose condition means the same.
+    /// By the position of the candidate's rule: the rule of that time with the same condition.
     let rules: [Int: String]
-    /// Slots of the candidate whose signal does not mean what it meant: the log's value says nothing of it.
+    /// Slots of the candidate whose signal has another meaning than at that time: the logged value
+    /// is useless for it.
     let redefined: Set<Int>
 
-    /// - Parameter signals: those that it declared, counters only if it used them.
+    /// - Parameter signals: the signals that it declared, counters only if it used them.
     package init(_ policy: Policy, at event: PolicyEvent, signals: Set<String>, for candidate: Policy) {
         self.signals = signals
         let conditions = ReadingCondition.all(of: policy, at: event).map {
@@ -38,7 +40,8 @@ package struct PastPolicy: Sendable {
     }
 }
 
-/// What a signal of a policy stands for. Equal where every value comes about in the same way and passes the same bounds.
+/// The meaning of a policy's signal. Two meanings are equal if every value is made in the same way
+/// and has the same bounds.
 struct SignalMeaning: Hashable {
     /// A declaration: of the signal itself, and of the values that a counter counts by.
     private struct Declaration: Hashable {
@@ -51,7 +54,7 @@ struct SignalMeaning: Hashable {
     }
 
     private let declarations: [Declaration]
-    /// Of a counter.
+    /// The definition of a counter; nil for other signals.
     private let definition: ExactString?
 
     init(_ policy: Policy, _ slot: Int) {
@@ -68,7 +71,8 @@ struct SignalMeaning: Hashable {
     }
 }
 
-/// What a condition says: its text, and what every name in it stands for. Equal ones have the same outcome.
+/// The meaning of a condition: its text, and the meaning of every name in it. Conditions with equal
+/// meanings have the same outcome.
 private struct ConditionMeaning: Hashable {
     private enum Part: Hashable {
         case constant(type: String, ExactString)
@@ -90,7 +94,7 @@ private struct ConditionMeaning: Hashable {
             case .stringSet(let list): parts.append(.list(list.members))
             case .liveList(let list): parts.append(.liveList(list))
             case .variable(let slot), .hasVariable(let slot):
-                // The slot behind the last is the time.
+                // The slot after the last signal is the time.
                 if policy.signals.indices.contains(slot) { parts.append(.signal(SignalMeaning(policy, slot))) }
             default: break
             }
@@ -99,14 +103,14 @@ private struct ConditionMeaning: Hashable {
     }
 }
 
-/// A rule's condition, with what it reads.
+/// A rule's condition, with the signals that it reads.
 struct ReadingCondition: Sendable {
     /// The position of its rule.
     let rule: Int
     /// With single spaces.
     let text: String
     let slots: Set<Int>
-    /// The slots that it asks with `has()`.
+    /// The slots that it tests with `has()`.
     private let asked: Set<Int>
     private let readsLists: Bool
 
@@ -126,8 +130,10 @@ struct ReadingCondition: Sendable {
         }
     }
 
-    /// Whether its outcome depends on what the log does not have: values of these slots, or the entries of lists.
-    /// - Parameter unusable: slots whose value may be one that cannot be used, which would make the condition an error.
+    /// Whether its outcome depends on values that the log lacks: values of these slots, or the
+    /// entries of lists.
+    /// - Parameter unusable: slots whose value may be unusable, which would make the condition an
+    ///   error.
     func depends(on hidden: Set<Int>, unusable: Set<Int>, _ input: PolicyInput, _ policy: Policy) -> Bool {
         guard readsLists || !slots.isDisjoint(with: hidden) else { return false }
         guard slots.isDisjoint(with: unusable) else { return true }

@@ -1,4 +1,4 @@
-// Effects of the rules in force on people: how often each rule asks, and the outcomes.
+// Effects of the rules in force on people: how often each rule requires a check, and the outcomes.
 
 import RiskPolicy
 
@@ -6,15 +6,16 @@ import RiskPolicy
 package struct PolicyStatistics: Sendable {
     /// For one rule.
     package struct Rule: Sendable, Equatable {
-        /// Of the decisions in which it asked; for a skip rule, of those in which it matched.
+        /// Of the decisions in which it required a check; for a skip rule, of those in which it
+        /// matched.
         package var outcomes = OutcomeCounts()
-        /// Decisions in which it asked or, for a skip rule, matched.
+        /// Decisions in which it required a check or, for a skip rule, matched.
         package var matched = 0
-        /// Decisions in which it matched and its request was waived.
+        /// Decisions in which it matched, but another rule waived its check.
         package var waived = 0
-        /// Decisions in which it would have counted, had it not been in shadow.
+        /// Decisions in which it would have counted if it had not been in shadow.
         package var shadow = 0
-        /// Decisions in which its condition ended missing, or in an error.
+        /// Decisions in which a missing value or an error ended its condition.
         package var missing = 0
         package var errors = 0
     }
@@ -23,7 +24,7 @@ package struct PolicyStatistics: Sendable {
     package struct Event: Sendable, Equatable {
         package var questions = 0
         package var outcomes = OutcomeCounts()
-        /// Share of questions for which a check was asked; nil without questions.
+        /// Share of requests that required a check; nil without requests.
         package var stepUpRate: Double? { questions == 0 ? nil : Double(outcomes.asked) / Double(questions) }
     }
 

@@ -1,8 +1,9 @@
-// How well a policy separates fraud from the rest: the share of each that is asked, from the strictest threshold to none.
+// How well a policy separates fraud from the rest: the share of each that is checked, from the
+// strictest threshold to none.
 
 import RiskPolicy
 
-/// Labelled cases by how strongly a policy asks for a check.
+/// Labelled cases by how strong a check a policy requires.
 package struct ROC: Sendable, Equatable {
     private struct Count: Sendable, Equatable {
         var fraud = 0
@@ -14,7 +15,8 @@ package struct ROC: Sendable, Equatable {
 
     package init() {}
 
-    /// How strongly a decision asks: first by the strongest check asked for, then by the number of rules. 0: not at all.
+    /// How strong a check a decision requires: first by the strongest check, then by the number of
+    /// rules. 0: none.
     package static func score(rank: Int, rules: Int) -> Int { rank * 128 + min(127, rules) }
 
     /// By the kind of check: its rank, 1 for the weakest.

@@ -1,4 +1,5 @@
-// The curve of a policy as SVG: how much fraud it asks, against how many other people it asks.
+// The curve of a policy as SVG: the share of fraud that it checks, against the share of other
+// people that it checks.
 
 /// Draws the plot.
 package enum ROCPlot {

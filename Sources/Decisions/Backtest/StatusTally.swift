@@ -1,5 +1,5 @@
-// Decisions that a change of a policy concerns, by the status that the people had: for some of them another rule gives the same
-// answer because of their status.
+// Decisions that a change of a policy concerns, by the status that the people had. In some of them,
+// another rule gives the same answer because of their status.
 
 import CEL
 import RiskPolicy
@@ -10,13 +10,14 @@ package struct StatusTally: Sendable {
     package struct Concerned: Sendable, Equatable {
         /// Decisions in which other rules match.
         package var concerned = 0
-        /// Those of them that are answered the same all the same.
+        /// Those of them that get the same answer.
         package var unchanged = 0
     }
 
-    /// Nil: no status was given.
+    /// Nil: the person had no status.
     package private(set) var counts: [PolicyStatus?: Concerned] = [:]
-    /// Rules that ask before and after, in decisions that are answered the same, with how many they are.
+    /// Rules that require a check before and after, in decisions with the same answer, and the
+    /// number of these decisions.
     package private(set) var holders: [String: Int] = [:]
     /// Decisions that were compared.
     package private(set) var read = 0
@@ -31,8 +32,8 @@ package struct StatusTally: Sendable {
     }
 
     /// - Parameters:
-    ///   - before: ids of the rules that asked or were waived; so `after`.
-    ///   - answers: what is asked for, before and after.
+    ///   - before: ids of the rules that required a check or were waived; `after` likewise.
+    ///   - answers: the answers before and after.
     ///   - status: the code of the status, as in tokens.
     mutating func add(
         before: Set<String>, after: Set<String>, _ answers: (before: ComparedDecision, after: ComparedDecision), status code: Int?
@@ -47,7 +48,8 @@ package struct StatusTally: Sendable {
         for rule in Set(old.rules).intersection(new.rules) { holders[rule, default: 0] += 1 }
     }
 
-    /// Compares two policies on logged decisions. Those whose answer depends on what the log does not keep are left out.
+    /// Compares two policies on logged decisions. Decisions whose answer depends on values that the
+    /// log lacks are left out.
     package init(_ old: Policy, _ new: Policy, on decisions: [LoggedDecision]) {
         for decision in decisions {
             guard let one = LoggedSignals(decision.record, for: old), let other = LoggedSignals(decision.record, for: new),
@@ -68,8 +70,8 @@ package struct StatusTally: Sendable {
     /// - Parameter place: for example `the last 10,000 logged decisions`.
     package func sentences(of place: String) -> [String] {
         let total = total
-        guard read > 0 else { return ["No logged decision says how many people have which status."] }
-        guard total.concerned > 0 else { return ["In none of \(place) do other rules match than before."] }
+        guard read > 0 else { return ["No logged decision shows how many people have each status."] }
+        guard total.concerned > 0 else { return ["In all of \(place), the same rules match as before."] }
         var lines = ["Other rules match than before in \(Count.text(total.concerned)) of \(place), by the user's status:"]
         let order: [PolicyStatus?] = [.unknown, .unsupported, .likelyReal, nil]
         for status in order {
@@ -89,7 +91,8 @@ package struct StatusTally: Sendable {
 }
 
 extension LoggedSignals {
-    /// The code of the status that the decision was made with; else the first one of the account.
+    /// The code of the status with which the decision was made; otherwise the first one of the
+    /// account.
     func status(_ record: DecisionRecord, _ policy: Policy) -> Int? {
         guard let slot = policy.slot(named: StandardSignal.realUserStatus.rawValue),
             case .int(let code) = policy.value(slot: slot, of: input)

@@ -21,8 +21,8 @@ extension CheckRecord {
     /// How long after the decision outcomes are accepted, in seconds.
     package static let reportingTime: Int64 = 86_400
 
-    /// The record after a report; nil where the report adds nothing new. Pure.
-    /// - Parameter known: what was reported of this challenge before.
+    /// The record after a report; nil if the report adds nothing new. Pure.
+    /// - Parameter known: the earlier reports of this challenge.
     package static func after(
         _ outcome: CheckOutcome, challenge: String, known: CheckRecord?, of decision: DecisionRecord, now: Int64
     ) throws(OutcomeRefusal) -> CheckRecord? {
@@ -53,8 +53,9 @@ extension CheckRecord {
 package struct CheckRepository: Sendable {
     let database: any Database
 
-    /// Records the outcome of a challenge of one of the team's decisions. Repeating a report changes nothing.
-    /// A pass ends the pending state of a grant for which a check was asked at sign-up.
+    /// Records the outcome of a challenge of one of the team's decisions. Repeating a report
+    /// changes nothing. If a check was required at sign-up, a pass ends the pending state of the
+    /// grant.
     package func report(
         decision id: String, team: Int64, outcome: CheckOutcome, challenge: String, now: Int64
     ) throws(StoreFailure) -> Result<LoggedDecision, OutcomeRefusal> {
@@ -104,7 +105,8 @@ package struct CheckRepository: Sendable {
     package static let labelsAtOnce = 100_000
 
     /// Sets labels on decisions of any teams for the operator, all or none; the last label of a decision counts.
-    /// - Returns: the index of the first decision that does not exist; nil where all exist and were labelled.
+    /// - Returns: the index of the first decision that does not exist; nil if all exist and were
+    ///   labelled.
     package func label(
         _ labels: [(id: String, label: DecisionLabel)], _ change: Change
     ) throws(StoreFailure) -> Int? {

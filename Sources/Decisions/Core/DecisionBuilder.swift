@@ -3,7 +3,7 @@
 import Accounts
 import RiskPolicy
 
-/// What a decision is composed of in addition to the facts.
+/// The values of a decision that the facts do not contain.
 package struct CompositionRequest: Sendable {
     package var id: String
     package var app: DecisionApp
@@ -81,7 +81,8 @@ package enum DecisionBuilder {
             wireReasons = policy.wireReasons(result)
         }
 
-        /// An impossible upgrade is never allowed: instead of allow, it asks for the strongest check offered for the event.
+        /// A failed upgrade is never allowed: instead of allow, it requires the strongest check
+        /// offered for the event.
         mutating func fail(_ policy: Policy, _ event: PolicyEvent) {
             if decision == .allow {
                 decision = .requireVerification
@@ -94,13 +95,14 @@ package enum DecisionBuilder {
         }
     }
 
-    /// What must be written for a decision; nil where only the log is written.
+    /// The changes that a decision must write; nil if only the log is written.
     package static func decisionWrite(
         _ record: DecisionRecord, _ facts: SignalSource.Facts, subject: GrantSubject?, app: DecisionApp, nonce: ConsumedNonce?
     ) -> DecisionWrite? {
         guard facts.view.mustSettle, subject != nil else { return nil }
         let isSignUp = facts.view.event == .signUp
-        // If the app went to another team, the nonce is consumed, but no grant is changed or created.
+        // If the app moved to another team, the nonce is consumed, but no grant is changed or
+        // created.
         let subject = app.isGone ? nil : subject
         var decisionWrite = DecisionWrite(
             team: app.teamNumber, group: app.groupNumber, app: app.number, subject: subject,

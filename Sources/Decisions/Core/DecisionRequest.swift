@@ -1,9 +1,9 @@
-// A question as a backend asks it, before any lookup.
+// A request as a backend sends it, before any lookup.
 
 import CEL
 import RiskPolicy
 
-/// "Does this person need an extra check before I go on?"
+/// "Does this person need an extra check before I continue?"
 package struct DecisionRequest: Sendable {
     /// The event as the backend names it; Postern determines the actual event.
     package var event: PolicyEvent
@@ -21,7 +21,8 @@ package struct DecisionRequest: Sendable {
     package var device: String?
     /// Values that the backend adds, by the name under `context.`.
     package var context: [(name: String, value: CELValue)]
-    /// Whether the values were typed as text, and are read by the type that the policy declares.
+    /// Whether a person typed the values as text, so that the policy's declared types decide how
+    /// they are read.
     package var isContextTyped = false
 
     package init(
@@ -41,7 +42,7 @@ package struct DecisionRequest: Sendable {
     /// Longest `sub` and `app_account`, in octets (OpenID Connect Core section 2).
     package static let maximumNameLength = 255
 
-    /// Checks that the question names a subject, and not twice.
+    /// Checks that the request names a subject only once.
     func check() throws(DecisionError) {
         guard identityToken != nil || sub != nil || appAccount != nil else {
             throw .invalid("/identity_token", "name the subject: identity_token, sub, or app_account for an upgrade")
@@ -70,7 +71,7 @@ extension DecisionRequest: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// The team that asks.
+/// The requesting team.
 package struct Requester: Sendable, Hashable {
     package let id: String
     /// The store's own number.
@@ -82,17 +83,18 @@ package struct Requester: Sendable, Hashable {
     }
 }
 
-/// Why a question or a report gets no answer. Texts are for the team that asks: nothing of other teams, tokens or people.
+/// Why a request or a report gets no answer. The texts are for the requesting team: they contain
+/// nothing about other teams, tokens or people.
 package enum DecisionError: Error, Sendable, Hashable {
-    /// The request must be changed first (422). `pointer`: the member, as a JSON pointer.
+    /// The backend must change the request first (422). `pointer`: the member, as a JSON pointer.
     case invalid(String, String)
     /// The request conflicts with the current state (409).
     case conflict(String)
     /// The team has no such decision (404).
     case notFound
-    /// Not available now (503); retry after so many seconds.
+    /// Not available now (503); retry after this many seconds.
     case unavailable(String, retryAfter: Int64)
-    /// Too many questions at the same time (429); retry after a second.
+    /// Too many requests at the same time (429); retry after a second.
     case busy
 }
 
@@ -103,7 +105,7 @@ extension DecisionError: CustomStringConvertible {
         case .conflict(let detail): detail
         case .notFound: "unknown decision"
         case .unavailable(let detail, let seconds): "\(detail); try again in \(seconds) s"
-        case .busy: "more questions at once than can be answered; try again in 1 s"
+        case .busy: "too many requests at once; try again in 1 s"
         }
     }
 }

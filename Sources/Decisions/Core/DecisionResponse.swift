@@ -3,7 +3,8 @@
 import Support
 import MailCrypto
 
-/// Writes answers. They contain no rule ids, nothing waived or missing, and one common code for reasons that span teams.
+/// Writes answers. They contain no rule ids, nothing about waived or missing rules, and one common
+/// code for reasons that span teams.
 package enum DecisionResponse {
     /// The answer as one line of JSON, members in a fixed order.
     package static func json(_ record: DecisionRecord) -> String {

@@ -1,4 +1,5 @@
-// What is determined before the policy decides: the event, the state of the grant, and what must be written. Pure.
+// The facts that Postern determines before the policy decides: the event, the state of the grant,
+// and the data to write. Pure.
 
 import RiskPolicy
 
@@ -6,16 +7,16 @@ import RiskPolicy
 package struct TokenFacts: Sendable, Hashable {
     /// Seconds since 1970.
     package var issuedAt: Int64
-    /// 0, 1, 2; nil where the token has none or another value.
+    /// 0, 1, 2; nil if the token has none or another value.
     package var realUserStatus: Int?
-    /// Whether it holds an address.
+    /// Whether it contains an address.
     package var hasEmail: Bool
     /// Whether an issuer other than this installation made it.
     package var isExternal: Bool
-    /// How the user signed in for this token (`amr`, RFC 8176); nil where the token does not say.
+    /// How the user signed in for this token (`amr`, RFC 8176); nil if the token does not say.
     package var methods: [String]?
-    /// When the user signed in for this token (`auth_time`), seconds since 1970; nil where the token does not say. A refreshed
-    /// token is younger than its sign-in.
+    /// When the user signed in for this token (`auth_time`), seconds since 1970; nil if the token
+    /// does not say. A refreshed token is younger than its sign-in.
     package var authenticatedAt: Int64?
 
     package init(
@@ -31,40 +32,42 @@ package struct TokenFacts: Sendable, Hashable {
     }
 }
 
-/// A grant as seen by one question.
+/// A grant as seen by one request.
 package struct GrantView: Sendable, Hashable {
     /// As determined by Postern.
     package var event: PolicyEvent
-    /// `new`, `pending`, `active`, `consent_revoked`; nil where no grant is known.
+    /// `new`, `pending`, `active`, `consent_revoked`; nil if no grant is known.
     package var state: String?
     /// `authorized`, `revoked`, `transferred`, `not_found`, or `unknownCredential`.
     package var credentialState: String
-    /// The first one that a verified token ever gave, or this token's where there was none.
+    /// The first status that a verified token gave; if there was none, this token's.
     package var realUserStatus: Int?
     package var priorStatus: Int?
     /// Rejoins of the last 30 days, including this one.
     package var rejoins30d: Int64?
-    /// Whether the user comes back after a revocation with this token.
+    /// Whether the user returns after a revocation with this token.
     package var isReturn: Bool
     /// Whether the result must be stored durably before the answer is sent, because later decisions depend on it.
     package var mustSettle: Bool
 
-    /// Logged where the store was away; the team does not see it.
+    /// Logged where the store was unavailable; the team does not see it.
     package static let unknownCredential = "unknown"
 
-    /// For how long after its authorization a grant without earlier questions counts as a sign-up, in seconds. A team that
-    /// begins to ask about old accounts does not sign them up again.
+    /// Seconds after its authorization in which a grant without earlier requests counts as a
+    /// sign-up. If a team begins to send requests about old accounts, they do not count as sign-ups
+    /// again.
     package static let signUpWindow: Int64 = 86_400
 
     /// Determines the event and the state from the history.
     /// - Parameters:
     ///   - claimed: the event as the backend named it.
     ///   - history: nil for an unknown account.
-    ///   - token: nil where there was none or it is no longer valid.
-    ///   - isGone: whether the app was transferred away from the team that asks.
+    ///   - token: nil if the request had none, or if the token is no longer valid.
+    ///   - isGone: whether the app was transferred away from the requesting team.
     package init(claimed: PolicyEvent, history: GrantHistory?, token: TokenFacts?, isGone: Bool = false, now: Int64) {
         guard !isGone else {
-            // The app went to another team: here there are no sign-ups and no consents any more.
+            // The app moved to another team, so the old team has no sign-ups and no consents for
+            // it.
             event = claimed == .signUp ? .signIn : claimed
             state = "consent_revoked"
             credentialState = history.map { $0.isTransferred || $0.grant != nil } == true ? "transferred" : "not_found"
@@ -89,7 +92,8 @@ package struct GrantView: Sendable, Hashable {
         if isReturn || (isNew && grant?.isAuthorized ?? true) {
             event = .signUp
         } else if !isKnown, claimed == .signIn {
-            // Never seen before, so not a sign-in. Events that ask for more are unchanged.
+            // The account is new, so this is not a sign-in. Events that need more checks are
+            // unchanged.
             event = .signUp
         } else {
             event = claimed == .signUp && isKnown ? .signIn : claimed
@@ -109,7 +113,8 @@ package struct GrantView: Sendable, Hashable {
         mustSettle = token != nil || (isKnown && grant?.firstAskedAt == nil)
     }
 
-    /// Determines the event and the state while the store is away: from the token and what this process remembers of it.
+    /// Determines the event and the state while the store is unavailable, from the token and this
+    /// process's memory of it.
     package init(claimed: PolicyEvent, token: TokenFacts?, rememberedStatus: Int?) {
         event = claimed
         credentialState = Self.unknownCredential
@@ -123,7 +128,7 @@ package struct GrantView: Sendable, Hashable {
     package func upgradeResult(_ decision: PolicyDecision, isNamed: Bool, isBound: Bool) -> String? {
         guard event == .upgrade else { return nil }
         if isBound { return UpgradeResult.failure }
-        // Named by sub or token, and revoked, deleted or transferred.
+        // The sub or the token names an account that is revoked, deleted or transferred.
         if isNamed, credentialState != "authorized", credentialState != Self.unknownCredential { return UpgradeResult.failure }
         return decision == .allow ? UpgradeResult.success : UpgradeResult.twoFactorRequired
     }

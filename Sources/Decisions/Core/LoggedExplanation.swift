@@ -1,9 +1,10 @@
-// A decision of the log rule by rule, with the values that were compared. Pure.
+// A logged decision rule by rule, with the values that were compared. Pure.
 
 import RiskPolicy
 
 extension PolicyExplanation {
-    /// Explains a decision under the policy of that time, with the outcomes of the log; nil where its signals cannot be read.
+    /// Explains a decision under the policy of that time, with the outcomes of the log; nil if its
+    /// signals cannot be read.
     package init?(_ record: DecisionRecord, policy: Policy) {
         guard let logged = LoggedSignals(record, for: policy) else { return nil }
         let outcomes: [(RuleOutcome, [String])] = [

@@ -4,19 +4,21 @@ import CEL
 import Support
 import RiskPolicy
 
-/// Reads the logged signals of a question.
+/// Reads the logged signals of a request.
 package struct LoggedSignals {
-    /// The input for the policy; signals that the log does not hold are missing in it.
+    /// The input for the policy; signals that the log lacks are missing in it.
     package let input: PolicyInput
-    /// Signals that the log holds only as a keyed hash, for example all of an operator's own, and those that were left out.
+    /// Signals that the log has only as a keyed hash, for example all of an operator's own, and
+    /// signals that were left out.
     package let hashed: [String]
-    /// Signals that the log holds.
+    /// Signals that the log has.
     package let present: Set<String>
-    /// Slots of `redefined` for which a value was given, one that could be used or not.
+    /// Slots of `redefined` for which a value was given, usable or not.
     let leftOut: Set<Int>
 
-    /// Nil where the row cannot be read or has an unknown event.
-    /// - Parameter redefined: slots of signals that meant something else at that time: what the log says of them is left out.
+    /// Nil if the row cannot be read or has an unknown event.
+    /// - Parameter redefined: slots of signals with another meaning at that time; their logged
+    ///   values are left out.
     package init?(_ record: DecisionRecord, for policy: Policy, besides redefined: Set<Int> = []) {
         guard let event = PolicyEvent(rawValue: record.event), let now = CELTimestamp(seconds: record.evaluatedAt),
             let object = try? StrictJSON.parseObject(Array(record.signals.utf8), limit: 1 << 20)
@@ -31,7 +33,7 @@ package struct LoggedSignals {
             let mark = member.name.utf8.starts(with: "context.".utf8) ? member.value.string : nil
             let isIgnored = mark.map { $0.utf8.elementsEqual(ContextMark.ignored.utf8) } ?? false
             guard let slot = policy.slot(named: member.name) else {
-                // Nothing is known of what a policy of that time left out, and nothing need be.
+                // The policy of that time left this value out, so it could not affect the decision.
                 if !isIgnored { present.insert(member.name) }
                 continue
             }

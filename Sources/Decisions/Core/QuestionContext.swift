@@ -1,25 +1,27 @@
-// What a backend sends as context, read by the policy that decides: what it declares, what it does not, and what cannot be used.
+// The context of a backend's request, as the deciding policy reads it: declared values, undeclared
+// names, and unusable values.
 
 import CEL
 import Support
 import RiskPolicy
 
-/// The context of one question.
+/// The context of one request.
 package struct QuestionContext: Sendable {
-    /// Declared, and as declared.
+    /// Declared, with a value of the declared type.
     package var values: [(slot: Int, name: String, value: CELValue)] = []
     /// Declared, but the value cannot be used: every rule that reads it is an error.
     package var unusable: [(slot: Int, name: String, fault: SignalFault)] = []
-    /// Not declared: left out. In the order sent, at most `maximumNamed`.
+    /// Not declared, and so left out. In the order sent, at most `maximumNamed`.
     package var ignored: [String] = []
 
     package init() {}
 
-    /// Most names that the log and the answer give; a backend that sends more has one mistake, not so many.
+    /// Most names that the log and the answer contain. A backend that sends more has one mistake,
+    /// not many.
     package static let maximumNamed = 32
-    /// Longest name that is kept, in octets; a policy can declare one of 64 letters for each part.
+    /// Longest stored name, in octets; a policy can declare a name of 64 letters for each part.
     package static let maximumNameLength = 128
-    /// Stands for names that no log should hold: not printable ASCII, too long, or with an `@`.
+    /// Replaces names that must not be logged: not printable ASCII, too long, or with an `@`.
     package static let otherName = "(other)"
 
     /// Adds a name that the policy does not declare.
@@ -34,7 +36,8 @@ package struct QuestionContext: Sendable {
     }
 }
 
-/// How the log keeps context: a keyed hash of the value, or a mark in its place. No hash begins with these characters.
+/// The form of context in the log: a keyed hash of the value, or a mark in its place. No hash
+/// begins with these characters.
 enum ContextMark {
     /// Before the hash.
     static let hash = UInt8(ascii: "#")
@@ -45,7 +48,7 @@ enum ContextMark {
 
     static func text(_ fault: SignalFault) -> String { "!" + fault.rawValue }
 
-    /// The fault that a logged text stands for.
+    /// The fault that a logged mark means.
     static func fault(_ text: String) -> SignalFault? {
         guard text.utf8.first == fault else { return nil }
         return SignalFault(rawValue: String(decoding: text.utf8.dropFirst(), as: UTF8.self))
@@ -66,7 +69,7 @@ extension SignalSource {
             }
             let signal = policy.signals[slot]
             if case .null = value {
-                // Where the type has a `?`, it stands for no value.
+                // If the type has a `?`, it means no value.
                 if !signal.mayBeMissing { context.unusable.append((slot, name, .wrongType)) }
                 continue
             }
@@ -81,7 +84,7 @@ extension SignalSource {
         return context
     }
 
-    /// Refuses a question with context that is left out or cannot be used: for whoever develops a backend.
+    /// Refuses a request with context that is left out or unusable: for developers of backends.
     package func checkStrictly(_ context: QuestionContext) throws(DecisionError) {
         if let name = context.ignored.first {
             throw .invalid("/context/\(StrictDecoder.escaped(name))", "the policy declares no such context")
@@ -92,7 +95,8 @@ extension SignalSource {
         }
     }
 
-    /// A text as the type that is declared; the text itself where it is none of that type. A list is JSON, or has commas.
+    /// A text as the declared type; the text itself if it is not of that type. A list is JSON, or
+    /// has commas.
     private static func read(_ value: CELValue, _ type: CELType) -> CELValue {
         guard case .string(let text) = value else { return value }
         switch type {
@@ -137,14 +141,14 @@ extension DecisionRecord {
         return troubles
     }
 
-    /// What the log says instead of a value of context; nil for a value's hash and for other signals.
+    /// The words for a logged mark of context; nil for a value's hash and for other signals.
     package static func contextWords(_ signal: String, _ text: String) -> String? {
         guard contextName(signal) != nil else { return nil }
         if text.utf8.elementsEqual(ContextMark.ignored.utf8) { return "left out: the policy did not declare it" }
         return ContextMark.fault(text).map { "not used: it \($0.text)" }
     }
 
-    /// All context that the question had, by the names behind `context.`.
+    /// All context that the request had, by the names behind `context.`.
     package var contextNames: [String] {
         guard let object = try? StrictJSON.parseObject(Array(signals.utf8), limit: 1 << 20) else { return [] }
         return object.members.compactMap { Self.contextName($0.name) }
@@ -156,7 +160,8 @@ extension DecisionRecord {
             ? String(decoding: signal.utf8.dropFirst(prefix.utf8.count), as: UTF8.self) : nil
     }
 
-    /// Whether a value may be a mark: every answer asks, and most logged signals are not parsed for it.
+    /// Whether a value may be a mark. Every answer needs this, and it avoids parsing most logged
+    /// signals.
     private static func hasMarks(_ signals: String) -> Bool {
         var last: UInt8 = 0
         var lastButOne: UInt8 = 0

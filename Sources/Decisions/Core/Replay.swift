@@ -4,7 +4,7 @@ import RiskPolicy
 
 /// The result of a replay.
 package struct Replay: Sendable {
-    /// One value that came out differently.
+    /// One value that differs in the replay.
     package struct Difference: Sendable, Hashable {
         /// As in `postern decision show`.
         package let name: String
@@ -13,21 +13,23 @@ package struct Replay: Sendable {
     }
 
     package let differences: [Difference]
-    /// Rules that read live lists, or context that the log keeps only as hashes: their logged results are taken.
+    /// Rules that read live lists, or context that the log has only as hashes. The replay uses
+    /// their logged results.
     package let takenAsLogged: [String]
-    /// Whether decision, challenges and reasons were replayed; false where they depend on context that is no longer available.
+    /// Whether decision, challenges and reasons were replayed; false if they depend on context that
+    /// is no longer available.
     package let isWhole: Bool
 
     package var isIdentical: Bool { differences.isEmpty }
 
-    /// Repeats the decision. Throws `ReplayError` where the logged signals cannot be read.
+    /// Repeats the decision. Throws `ReplayError` if the logged signals cannot be read.
     package init(_ record: DecisionRecord, policy: Policy) throws {
         guard let logged = LoggedSignals(record, for: policy) else {
             throw ReplayError(reason: "the signals in the log cannot be read")
         }
         let result = policy.decide(logged.input)
         let hidden = logged.present.contains { $0.hasPrefix("context.") }
-        // The log does not hold the content of live lists.
+        // The log does not contain the entries of live lists.
         let readsContext: (String) -> Bool = { hidden && $0.contains("context.") || $0.contains("lists.") }
         let taken = Set(policy.rules.filter { readsContext($0.condition.text) }.map(\.id))
         let others =
@@ -40,7 +42,7 @@ package struct Replay: Sendable {
         }
         func ids(_ set: RuleSet) -> [String] { set.map { policy.rules[$0].id } }
         func compareRules(_ name: String, _ logged: [String], _ replayed: [String]) {
-            // Whether a rule is waived or asks depends on other rules too.
+            // Whether a rule is waived or requires a check depends on other rules too.
             guard isWhole || name == "missing" || name == "errors" else { return }
             compare(name, logged.filter { !taken.contains($0) }, replayed.filter { !taken.contains($0) })
         }

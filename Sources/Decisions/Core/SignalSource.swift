@@ -1,4 +1,4 @@
-// Converts known facts to the signals that a policy declares, and to the JSON text that the log keeps.
+// Converts known facts to the signals that a policy declares, and to the JSON text in the log.
 
 import Accounts
 import CEL
@@ -6,24 +6,25 @@ import Support
 import MailCrypto
 import RiskPolicy
 
-/// Signals of one policy, each with its slot: created once for each policy, used for every question.
+/// Signals of one policy, each with its slot: created once for each policy, used for every request.
 package struct SignalSource: Sendable {
-    /// All facts that a question's signals are made from.
+    /// All facts that a request's signals are made from.
     package struct Facts: Sendable {
         package var view: GrantView
         package var history: GrantHistory?
         package var token: TokenFacts?
         package var rates: AppRates?
-        /// Nil where the question names no device.
+        /// Nil if the request names no device.
         package var device: DeviceFacts?
         /// Already read by the policy's declarations.
         package var context: QuestionContext
         package var isHistoryAvailable: Bool
-        /// Values of the policy's counters by their index; a counter for which the question has no key is absent.
+        /// Values of the policy's counters by their index; a counter without a key in the request
+        /// is absent.
         package var velocity: [Int: Int64] = [:]
-        /// Live lists for the team that asks; nil where they are unknown.
+        /// Live lists for the requesting team; nil if they are unknown.
         package var lists: (any LiveLists)?
-        /// When the question is answered, in whole seconds: a replay has no finer resolution.
+        /// When the request is answered, in whole seconds: a replay has no finer resolution.
         package var time: CELTimestamp
 
         package init(
@@ -56,7 +57,7 @@ package struct SignalSource: Sendable {
     package init(_ policy: Policy) {
         self.policy = policy
         slots = StandardSignal.ofDecisions.compactMap { signal in
-            // The event is set by itself.
+            // The caller sets the event separately.
             signal == .event
                 ? nil : policy.slot(named: signal.rawValue).map { (signal, $0, signal.facts.origin != .question) }
         }
@@ -77,7 +78,8 @@ package struct SignalSource: Sendable {
             })
     }
 
-    /// The policy's input, and the signals as the log keeps them: a JSON object, context as keyed hashes.
+    /// The policy's input, and the signals in the form of the log: a JSON object, with context as
+    /// keyed hashes.
     package func input(_ facts: Facts, marks: DecisionMarks) -> (input: PolicyInput, signals: String) {
         let event = facts.view.event
         var input = policy.makeInput(event: event, now: facts.time)
@@ -92,7 +94,7 @@ package struct SignalSource: Sendable {
             for (signal, slot, isHistory) in slots where !isHistory || facts.isHistoryAvailable {
                 let value = Self.value(signal, facts)
                 if case .missing = value { continue }
-                // A value out of the operator's bounds is missing.
+                // A value outside the operator's bounds is missing.
                 guard (try? policy.set(slot: slot, to: value, in: &input)) != nil else { continue }
                 log.signal(signal.rawValue, value)
             }
@@ -155,7 +157,7 @@ package struct SignalSource: Sendable {
         case .toggles: return count(history?.forwardingToggles7d)
         case .inboxSignUps:
             guard let inbox = history?.inbox else { return .missing }
-            // A sign-up that this question stores is counted from this question on.
+            // A sign-up that this request stores already counts for this request.
             let isOwnToCome = facts.view.event == .signUp && facts.token != nil && !inbox.isOwnSignUpCounted
             return .int(inbox.signUps24h + (isOwnToCome ? 1 : 0))
         case .inboxDeletions: return int(history?.inbox?.deletions30d)
@@ -171,7 +173,7 @@ package struct SignalSource: Sendable {
         case .deviceAccounts: return int(facts.device?.accounts)
         case .appSignUps: return int(facts.rates?.signUps1h)
         case .appBaseline: return facts.rates?.baseline.map(CELValue.double) ?? .missing
-        // Signals of the status alone.
+        // Signals of the status policy only.
         case .inboxAge, .failedChecksOfMonth, .signInMethod, .signInVerified, .passkeyAge, .passkeySynced, .passkeyAttested,
             .userAge, .userManaged, .userTeams, .newTeams, .userReplies, .legitimateOutcomes, .fraudulentOutcomes:
             return .missing
@@ -180,7 +182,7 @@ package struct SignalSource: Sendable {
 }
 
 extension JSONWriter {
-    /// Writes a signal as the log keeps it.
+    /// Writes a signal in the form of the log.
     mutating func signal(_ name: String, _ value: CELValue) {
         self.name(name)
         switch value {

@@ -10,7 +10,7 @@ package struct AttestedDevice: Sendable, Hashable {
     /// `TEAMID.bundle.id`.
     package let appID: String
     package let environment: AppAttestExpectation.Environment
-    /// How many assertions were accepted.
+    /// The number of accepted assertions.
     package let assertions: Int64
     /// Seconds since 1970.
     package let attestedAt: Int64
@@ -18,16 +18,17 @@ package struct AttestedDevice: Sendable, Hashable {
     /// The id of a device with this mark.
     static func id(mark: [UInt8]) -> String { "dv_" + String(decoding: Base32.encode(mark), as: UTF8.self) }
 
-    /// The mark of an id; nil where the id is not valid.
+    /// The mark of an id; nil if the id is not valid.
     static func mark(id: String) -> [UInt8]? { id.hasPrefix("dv_") ? Base32.decode(id.utf8.dropFirst(3)) : nil }
 }
 
-/// What is known of the device that a question names.
+/// The facts about the device that a request names.
 package struct DeviceFacts: Sendable, Hashable {
     /// Whether it attested this app, and the app's id is still accepted.
     package var isAttested: Bool
     package var assertions: Int64
-    /// Accounts of this app recently named with this device, that of the question included; nil where it is not attested.
+    /// Accounts of this app that requests recently named with this device, including this request's
+    /// account; nil if the device is not attested.
     package var accounts: Int64?
 
     /// For an unknown device.
@@ -38,9 +39,10 @@ package struct DeviceFacts: Sendable, Hashable {
 package enum DeviceLimits {
     /// Seconds for which a challenge is valid: an app attests immediately.
     package static let challenge: Int64 = 10 * 60
-    /// Seconds for which an account counts as one of the device after a question named both.
+    /// Seconds for which an account counts as one of the device after a request named both.
     package static let account: Int64 = 90 * 86_400
-    /// Accounts kept for each device: a policy looks for a few, and the rows of a device are limited.
+    /// Accounts stored for each device: a policy only checks for a few, and the rows of a device
+    /// are limited.
     package static let accounts: Int64 = 1_000
     /// Seconds after which a device that was not seen is deleted and must attest again.
     package static let device: Int64 = 400 * 86_400
@@ -48,7 +50,7 @@ package enum DeviceLimits {
     static let resolution: Int64 = 86_400
     /// App ids of each app.
     package static let appIDs = 20
-    /// Maximum length of a device id in a question, in octets.
+    /// Maximum length of a device id in a request, in octets.
     package static let idLength = 64
 }
 

@@ -6,7 +6,7 @@ import Database
 import Support
 import MailCrypto
 
-/// Verifies attestations and assertions, and keeps the devices.
+/// Verifies attestations and assertions, and stores the devices.
 package struct DeviceRepository: Sendable {
     let database: any Database
     let secrets: SecretHash
@@ -41,7 +41,7 @@ package struct DeviceRepository: Sendable {
             let expiry = head.suffix(Self.timeLength).reduce(Int64(0)) { $0 << 8 | Int64($1) }
             if constantTimeEqual(Array(octets[length...]), code(head, app: app)), expiry > now { return expiry }
         }
-        throw .refused(.invalid, "the challenge is not one of this app, or too old: ask for a new one")
+        throw .refused(.invalid, "the challenge belongs to another app, or is too old: request a new one")
     }
 
     /// Records that a challenge was used; refuses a second use.
@@ -52,13 +52,14 @@ package struct DeviceRepository: Sendable {
                 INSERT INTO used_challenges (challenge_hash, expires_at) VALUES (\(SHA256.hash(Array(challenge.utf8))), \(expiry))
                 ON CONFLICT (challenge_hash) DO NOTHING
                 """) == 1
-        guard isFirst else { throw .refused(.unmet, "the challenge was used before: ask for a new one") }
+        guard isFirst else { throw .refused(.unmet, "the challenge was used before: request a new one") }
     }
 
     // MARK: Attestations and assertions
 
     /// Verifies an attestation over the text of the challenge, and stores the device. For a known device nothing changes.
-    /// - Throws: `invalid` with the check that failed, `unmet` for a challenge that was used and where no app id is registered.
+    /// - Throws: `invalid` with the check that failed; `unmet` for a used challenge, or if no app
+    ///   id is registered.
     package func attest(
         team: Int64, clientID: String, challenge: String, keyID: [UInt8], attestation: [UInt8], now: Int64
     ) throws(StoreFailure) -> AttestedDevice {
@@ -91,7 +92,8 @@ package struct DeviceRepository: Sendable {
         }
     }
 
-    /// The key and the first app id that the attestation is valid for; throws where it is valid for none.
+    /// The key and the first app id for which the attestation is valid; throws if it is valid for
+    /// none.
     private func verified(
         _ attestation: [UInt8], _ accepted: [AttestedApp], keyID: [UInt8], challenge: String, now: Int64
     ) throws(StoreFailure) -> (AttestedKey, AttestedApp) {
@@ -106,7 +108,7 @@ package struct DeviceRepository: Sendable {
                 let key = try AppAttestation.verify(attestation, expectation, keyID: keyID, roots: [root], now: now)
                 return (key, app)
             } catch {
-                // Prefer to report a failed check that does not depend on the app id.
+                // A failed check that does not depend on the app id is the better report.
                 if refusal == nil || [.appID, .environment].contains(refusal?.check) { refusal = error }
             }
         }
@@ -115,8 +117,8 @@ package struct DeviceRepository: Sendable {
 
     /// Verifies an assertion over client data that contain a challenge, and stores its counter.
     /// - Parameter clientData: a JSON object with a member `challenge`; the app chooses the rest.
-    /// - Throws: `invalid` with the check that failed; `notFound` for a key that was not attested; `unmet` for a challenge that
-    ///   was used and for a counter that did not increase.
+    /// - Throws: `invalid` with the check that failed; `notFound` for a key that was not attested;
+    ///   `unmet` for a used challenge, and for a counter that did not increase.
     package func assert(
         team: Int64, clientID: String, keyID: [UInt8], assertion: [UInt8], clientData: [UInt8], now: Int64
     ) throws(StoreFailure) -> AttestedDevice {
@@ -127,7 +129,7 @@ package struct DeviceRepository: Sendable {
             return (app, try connection.device(app: app, mark: marks.device(app: app, keyID: keyID)))
         }
         let expiry = try expiry(challenge, app: app, now: now)
-        guard let known else { throw .refused(.notFound, "this key was not attested, or is known no longer") }
+        guard let known else { throw .refused(.notFound, "this key was not attested, or its device was deleted") }
         let point = try sealer.open(known.key, .deviceKey(mark: known.mark))
         let expectation = AppAttestExpectation(
             appID: known.device.appID, environment: known.device.environment, clientData: clientData)
@@ -154,7 +156,8 @@ package struct DeviceRepository: Sendable {
 
     // MARK: Questions
 
-    /// What is known of the device that a question names. From now on the account counts as one of the device.
+    /// The facts about the device that the request names. From now on the account counts as one of
+    /// the device.
     /// - Parameters:
     ///   - app: the store's number.
     ///   - account: any name that the app's team uses for the account, always the same one.

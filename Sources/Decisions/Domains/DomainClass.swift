@@ -1,4 +1,5 @@
-// Classifies the domain of an inbox: the signal `inbox.domain_class`. The domain itself is not passed on.
+// Classifies the domain of an inbox: the signal `inbox.domain_class`. The domain itself goes no
+// further.
 
 import CEL
 import PolicyRules
@@ -9,12 +10,13 @@ package enum DomainClass: String, Sendable, CaseIterable {
     case provider
     /// A service that forwards mail to a person, as this installation does for teams.
     case relay
-    /// Temporary mail: anyone gets as many inboxes as they like and keeps none.
+    /// Temporary mail: anyone can get any number of inboxes, and no one keeps them.
     case disposable
     /// Any other domain: of a company, a school, a person.
     case own
 
-    /// The installation's lists that replace the built-in ones, where they exist with the kind `domain`.
+    /// The installation's lists that replace the built-in ones, if they exist and have the kind
+    /// `domain`.
     package static let lists: [DomainClass: String] = [.relay: "relay_domains", .disposable: "disposable_domains"]
 
     private static let builtIn: [DomainClass: LiveListEntries] = [
@@ -22,8 +24,10 @@ package enum DomainClass: String, Sendable, CaseIterable {
         .disposable: LiveListEntries(.domain, DomainLists.disposable),
     ]
 
-    /// The class of a domain. Relays come first: lists of disposable domains often hold them by mistake.
-    /// - Parameter replaced: the entries of the installation's own list for a class; nil where there is none.
+    /// The class of a domain. Relays come first, because lists of disposable domains often contain
+    /// them by mistake.
+    /// - Parameter replaced: the entries of the installation's own list for a class; nil if it has
+    ///   none.
     package static func of(_ domain: String, replaced: (DomainClass) -> LiveListEntries? = { _ in nil }) -> DomainClass {
         [.relay, .disposable, .provider].first { kind in
             (replaced(kind) ?? builtIn[kind])?.contains(domain) ?? false

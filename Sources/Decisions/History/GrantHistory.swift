@@ -1,4 +1,4 @@
-// A grant with all facts that a question needs about it.
+// A grant with all facts about it that a request needs.
 
 import Accounts
 import Database
@@ -13,7 +13,7 @@ package enum GrantSubject: Sendable, Hashable {
     case named(String)
 }
 
-/// Whether the check asked for at sign-up is still outstanding.
+/// Whether the check that sign-up required is still outstanding.
 package enum SignUpCheck: String, SQLCodable, Sendable, Hashable {
     case none, pending, passed
 }
@@ -31,7 +31,7 @@ package struct LastPasses: Sendable, Hashable {
     }
 }
 
-/// A rule that must not ask an account for now.
+/// A rule that must not require a check of an account for now.
 package struct SnoozedRule: Sendable, Hashable {
     /// The policy's name.
     package let policy: String
@@ -44,9 +44,9 @@ package struct SnoozedRule: Sendable, Hashable {
     }
 }
 
-/// What one read returns about a grant, its account and its inbox. Times are seconds since 1970.
+/// The result of one read about a grant, its account and its inbox. Times are seconds since 1970.
 package struct GrantHistory: Sendable, Hashable {
-    /// The grant itself; nil where the account never consented to this group of apps.
+    /// The grant itself; nil if the account never consented to this group of apps.
     package struct GrantFacts: Sendable, Hashable {
         package var number: Int64
         package var isAuthorized: Bool
@@ -56,36 +56,37 @@ package struct GrantHistory: Sendable, Hashable {
         package var realUserStatus: Int?
         package var priorStatus: Int?
         package var signUpCheck: SignUpCheck
-        /// Nil: no question about it since its last authorization.
+        /// Nil: no request named it since its last authorization.
         package var firstAskedAt: Int64?
-        /// Last sign-in to the app, or last question that did not ask for a check.
+        /// Last sign-in to the app, or last request that did not require a check.
         package var lastSeenAt: Int64?
-        /// Start of the visit in which it was last seen; nil where unknown.
+        /// Start of the visit in which it was last seen; nil if unknown.
         package var visitAt: Int64?
-        /// When it was last seen before that visit; nil where unknown.
+        /// When it was last seen before that visit; nil if unknown.
         package var earlierSeenAt: Int64?
         package var transferredAt: Int64?
 
-        /// When it was last seen before this visit. A visit lasts a day, however many questions it has.
+        /// When it was last seen before this visit. A visit lasts a day, with any number of
+        /// requests.
         package func seenBefore(_ now: Int64) -> Int64 {
             let last = lastSeenAt ?? lastAuthorizedAt
             return visit(now) == nil ? last : earlierSeenAt ?? last
         }
 
-        /// When this visit began; nil where the last one is over.
+        /// When this visit began; nil if the last one is over.
         package func visit(_ now: Int64) -> Int64? {
             let began = visitAt ?? lastSeenAt ?? lastAuthorizedAt
             return now - began >= Grant.day ? nil : began
         }
     }
 
-    /// Counts that span teams; nil where the account has no inbox at this installation.
+    /// Counts that span teams; nil if the account has no inbox at this installation.
     package struct InboxFacts: Sendable, Hashable {
-        /// Sign-ups of the last 24 hours, this account's own included where it was counted.
+        /// Sign-ups of the last 24 hours, including this account's own if it was counted.
         package var signUps24h: Int64
-        /// Whether this account's own is among them.
+        /// Whether this account's own sign-up is among them.
         package var isOwnSignUpCounted: Bool
-        /// Nil where deletions are unknown.
+        /// Nil if deletions are unknown.
         package var deletions30d: Int64?
         package var bounces7d: Int64
 
@@ -104,7 +105,7 @@ package struct GrantHistory: Sendable, Hashable {
     package var grant: GrantFacts?
     /// Whether the grant moved with its app to another team.
     package var isTransferred = false
-    /// Whether mail can reach the person; nil where unknown.
+    /// Whether mail can reach the person; nil if unknown.
     package var hasEmail: Bool?
     package var isForwardingOn: Bool?
     package var isManaged: Bool?
@@ -118,11 +119,11 @@ package struct GrantHistory: Sendable, Hashable {
     package var inbox: InboxFacts?
     /// A keyed hash of the inbox, used for counting.
     package var inboxMark: [UInt8]?
-    /// Class of the inbox's domain; nil where not requested or where there is no inbox.
+    /// Class of the inbox's domain; nil if it was not requested, or if there is no inbox.
     package var domainClass: DomainClass?
     package var failedChecks24h: Int64
     package var passedChecks90d: Int64
     package var lastPasses: LastPasses
-    /// Rules that must not ask about the grant for now.
+    /// Rules that must not require a check for the grant now.
     package var snoozes: [SnoozedRule] = []
 }

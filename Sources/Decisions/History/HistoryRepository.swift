@@ -4,23 +4,23 @@ import Database
 import Accounts
 import RiskPolicy
 
-/// What must be read for a question.
+/// The data to read for a request.
 package struct HistoryRequest: Sendable {
-    /// The store's number of the team that asks; accounts of other teams are not found.
+    /// The store's number of the requesting team; accounts of other teams are not found.
     package var team: Int64
     /// The store's number of the group of apps.
     package var group: Int64
-    /// Nil: the question names no known subject.
+    /// Nil: the request names no known subject.
     package var subject: GrantSubject?
     /// The app whose rates are read too.
     package var ratesOfApp: Int64?
     /// `DecisionMarks.appAccount` of an app's own account.
     package var appAccountMark: [UInt8]?
-    /// What the policy counts for the question; nil where it counts nothing.
+    /// The counts of the policy for the request; nil if it counts nothing.
     package var velocity: VelocityQuestion?
-    /// Returns the class of an inbox's domain; nil where the policy does not read it.
+    /// Returns the class of an inbox's domain; nil if the policy does not read it.
     package var domainClass: (@Sendable (String) -> DomainClass)?
-    /// Determines the question's event from the history that was found.
+    /// Determines the request's event from the history that was found.
     package var event: @Sendable (GrantHistory?) -> PolicyEvent
     /// Seconds since 1970.
     package var now: Int64
@@ -42,15 +42,15 @@ package struct HistoryRequest: Sendable {
     }
 }
 
-/// The result of the read for a question, from one snapshot.
+/// The result of the read for a request, from one snapshot.
 package struct QuestionHistory: Sendable {
-    /// Nil where there is no such account.
+    /// Nil if the account does not exist.
     package fileprivate(set) var history: GrantHistory?
-    /// Nil where rates were not requested.
+    /// Nil if rates were not requested.
     package let rates: AppRates?
     /// Whether the app's own account was bound by an upgrade before.
     package let isAppAccountBound: Bool
-    /// The question's tallies for the policy's counters, and the stored value of each.
+    /// The request's tallies for the policy's counters, and the stored value of each.
     package var tallies: [VelocityTally] = []
     package var stored: [StoredVelocity] = []
 }
@@ -62,9 +62,10 @@ package struct HistoryRepository: Sendable {
 
     private static let day: Int64 = 86_400
 
-    /// Everything about the grant of a subject to a group of apps; nil where there is no such account.
+    /// All facts about the grant of a subject to a group of apps; nil if the account does not
+    /// exist.
     /// - Parameters:
-    ///   - team: the store's number of the team that asks; accounts of other teams are not found.
+    ///   - team: the store's number of the requesting team; accounts of other teams are not found.
     ///   - now: seconds since 1970.
     package func history(team: Int64, group: Int64, subject: GrantSubject, now: Int64) throws(StoreFailure) -> GrantHistory? {
         try database.read { connection throws(StoreFailure) in
@@ -72,7 +73,8 @@ package struct HistoryRepository: Sendable {
         }
     }
 
-    /// Reads everything that the decision needs, together with other questions that come at the same time.
+    /// Reads all data that the decision needs, together with other requests that come at the same
+    /// time.
     package func read(_ request: HistoryRequest, in group: GroupRead) async throws(StoreFailure) -> QuestionHistory {
         try await group.run { connection throws(StoreFailure) in
             let row = try request.subject.flatMap { subject throws(StoreFailure) in
@@ -180,7 +182,7 @@ package struct HistoryRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    /// The history within a transaction: a decision write reads again what the decision was based on.
+    /// The history within a transaction: a decision write reads the basis of the decision again.
     func grantHistory(team: Int64, group: Int64, subject: GrantSubject, now: Int64) throws(StoreFailure) -> GrantHistory? {
         try row(HistoryRepository.sql(team: team, group: group, subject: subject, now: now)).map { row throws(StoreFailure) in
             try grantHistory(row, now: now)
@@ -189,7 +191,7 @@ extension DatabaseConnection {
 
     fileprivate func grantHistory(_ row: SQLRow, now: Int64) throws(StoreFailure) -> GrantHistory {
         var history = try GrantHistory(row: row)
-        // Hardly any grant has a snooze.
+        // Few grants have a snooze.
         if let grant = history.grant?.number, try row["has_snoozes"] {
             history.snoozes = try rows(
                 "SELECT policy_name, rule FROM rule_snoozes WHERE grant_id = \(grant) AND expires_at > \(now)"

@@ -6,8 +6,8 @@ import Database
 package struct AppRates: Sendable, Hashable {
     /// Sign-ups of the last hour, in steps of five minutes.
     package let signUps1h: Int64
-    /// Average sign-ups per hour over the seven days before; nil unless the first of these was a day or more before
-    /// the last hour.
+    /// Average sign-ups per hour over the seven days before. Nil unless the first of these sign-ups
+    /// was a day or more before the last hour.
     package let baseline: Double?
 
     package init(signUps1h: Int64, baseline: Double?) {
@@ -22,7 +22,8 @@ package struct AppRates: Sendable, Hashable {
     private static let day: Int64 = 288
     static let week: Int64 = 7 * day
 
-    /// From the sum of the last hour, the sum of the week before it, and the first slice of that week with a sign-up.
+    /// From the sum of the last hour, the sum of the week before it, and the first slice of that
+    /// week with a sign-up.
     init(lastHour: Int64, before: Int64, first: Int64?, now: Int64) {
         signUps1h = lastHour
         let end = Self.slice(now) - Self.hour
@@ -49,7 +50,8 @@ package struct AppRateRepository: Sendable {
         try database.read { connection throws(StoreFailure) in try connection.appRates(app: app, now: now) }
     }
 
-    /// Deletes what no rate reads any more: slices before that week, and marks of sign-ups older than two days.
+    /// Deletes data that no rate needs: slices before that week, and marks of sign-ups older than
+    /// two days.
     package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             let slices = try connection.run(

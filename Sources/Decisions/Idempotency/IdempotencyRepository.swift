@@ -1,10 +1,10 @@
-// Idempotency keys: one answer for one request, however often it is sent.
+// Idempotency keys: one answer for one request, even if it is sent several times.
 
 import Database
 
 /// The state of an idempotency key when a request claims it.
 package enum IdempotencyClaim: Sendable, Hashable {
-    /// It is new: do the work, then `finish`, or `abandon` where it failed.
+    /// The key is new: do the work, then call `finish`, or `abandon` if it failed.
     case new
     /// The same request was answered: send this answer again.
     case answered(String)
@@ -20,7 +20,8 @@ package struct IdempotencyRepository: Sendable {
 
     /// How long a key is remembered, in seconds.
     package static let retention: Int64 = 86_400
-    /// A request in flight for longer than this died with its process, and its key is free again. Seconds.
+    /// Seconds. If a request is in progress for longer than this, its process has ended, and its
+    /// key is free again.
     package static let flightTime: Int64 = 60
 
     /// Claims a key.
@@ -53,7 +54,7 @@ package struct IdempotencyRepository: Sendable {
         }
     }
 
-    /// Stores the answer for the key; does nothing where another request claimed the key later.
+    /// Stores the answer for the key; does nothing if another request claimed the key later.
     /// - Parameter begunAt: `now` of the claim, which identifies it: the key's next claim is at least `flightTime` later.
     package func finish(
         team: Int64, endpoint: String, key: [UInt8], begunAt: Int64, answer: String
@@ -68,7 +69,8 @@ package struct IdempotencyRepository: Sendable {
         }
     }
 
-    /// Frees a key whose request has no answer to keep, so that the client can retry with it. Parameters as for `finish`.
+    /// Frees a key whose request has no answer to store, so that the client can retry with it.
+    /// Parameters as for `finish`.
     package func abandon(team: Int64, endpoint: String, key: [UInt8], begunAt: Int64) throws(StoreFailure) {
         try database.write(.relaxed, timeout: GroupCommit.timeout) { connection throws(StoreFailure) in
             try connection.run(
@@ -83,7 +85,8 @@ package struct IdempotencyRepository: Sendable {
     /// Deletes keys older than `retention`, at most `limit`; returns how many.
     package func deleteExpired(now: Int64, limit: Int = 1000) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in
-            // No number first: SQLite compares all columns like the first one, and then does not find blobs or text.
+            // The number must not come first: SQLite compares all columns like the first one, and
+            // then does not find blobs or text.
             try connection.run(
                 """
                 DELETE FROM idempotency_keys WHERE (key_mark, team_id, endpoint) IN

@@ -6,9 +6,10 @@ import Database
 import Logging
 import Synchronization
 
-/// Provides the current content of lists. A lookup takes one short lock; a decision keeps the snapshot it got.
+/// Provides the current content of lists. A lookup takes one short lock. A decision uses the same
+/// snapshot to its end.
 package final class ListsInForce: Sendable {
-    /// The lists that are handed out. Immutable.
+    /// The current lists for decisions. Immutable.
     private final class Snapshot: Sendable {
         let lists: [Key: LiveListEntries]
 
@@ -24,7 +25,7 @@ package final class ListsInForce: Sendable {
     private struct Held {
         var list: LiveList
         var entries: LiveListEntries
-        /// Expiry of the entries that expire: few, or all of a list of a million.
+        /// Expiry of the entries that expire: a few entries, or all of a list of a million.
         var expiring: [ExactString: Int64] = [:]
         var nextExpiry: Int64?
     }
@@ -43,7 +44,7 @@ package final class ListsInForce: Sendable {
     private let snapshot = Mutex<Snapshot?>(nil)
     private let progress = Mutex(Progress())
 
-    /// Reads the lists of the store. A later `refresh` reads what cannot be read now.
+    /// Reads the lists of the store. A later `refresh` reads the lists that cannot be read now.
     package init(_ repository: LiveListRepository, now: Int64, logger: Logger) {
         self.repository = repository
         self.logger = logger
@@ -52,18 +53,19 @@ package final class ListsInForce: Sendable {
 
     // MARK: Asking
 
-    /// The lists for a team's question; nil until they are first read: what depends on them is then missing.
+    /// The lists for a team's request; nil before the first read: signals that depend on them are
+    /// then missing.
     package func lists(team: Int64) -> (any LiveLists)? {
         snapshot.withLock { $0 }.map { TeamLists(snapshot: $0, team: team, marks: repository.marks) }
     }
 
-    /// Installation lists that a policy names but that do not exist or have another kind.
+    /// Installation lists that a policy names, but that do not exist or have another kind.
     package func missing(_ names: [LiveListName]) -> [LiveListName] {
         guard let current = snapshot.withLock({ $0 }) else { return [] }
         return names.filter { !$0.isTeams && current.lists[Key(team: nil, name: $0.name)]?.kind != $0.kind }
     }
 
-    /// The class of a domain, by the installation's own lists where it has them.
+    /// The class of a domain, by the installation's own lists if they exist.
     package func domainClass(_ domain: String) -> DomainClass {
         let current = snapshot.withLock { $0 }
         return DomainClass.of(domain) { kind in
@@ -96,7 +98,7 @@ package final class ListsInForce: Sendable {
                 progress.isStoreReachable = true
             } catch {
                 if progress.isStoreReachable {
-                    logger.error("lists cannot be read, they stay as they are", metadata: ["detail": "\(error)"])
+                    logger.error("lists cannot be read, the last ones stay in force", metadata: ["detail": "\(error)"])
                 }
                 progress.isStoreReachable = false
                 // Entries expire without the store too.
@@ -105,7 +107,7 @@ package final class ListsInForce: Sendable {
         }
     }
 
-    /// Returns whether there is anything to publish.
+    /// Returns whether there is a change to publish.
     private func follow(_ progress: inout Progress, now: Int64) throws(StoreFailure) -> Bool {
         let revision = try repository.revision()
         guard revision != progress.revision else {

@@ -19,26 +19,26 @@ package enum LiveListLimits {
     package static let reasonOctets = 200
     /// Entries that one change adds or removes: as many as the store handles in a tenth of a second.
     package static let entriesOfChange = 1_000
-    /// Seconds for which a removed entry is kept, so that hosts see the removal. A host that was away for longer reads the
-    /// whole list.
+    /// Seconds for which a removed entry is stored, so that hosts see the removal. A host that was
+    /// disconnected for longer reads the whole list.
     package static let removedFor: Int64 = 3_600
 }
 
 extension LiveListKind: SQLCodable {}
 
 extension LiveListKind {
-    /// What an entry is, for refusals.
+    /// The form of an entry, for refusals.
     var hint: String {
         switch self {
         case .text: "it is empty"
         case .personal: "give an email address or a phone number alone, without other columns of a table"
-        case .domain: "give a domain, as in example.org: it stands for all domains below it too"
+        case .domain: "give a domain, as in example.org: it includes all domains below it"
         case .range: "give an address or a range without spaces, as in 198.51.100.0/24 or 2001:db8::/32"
         }
     }
 }
 
-/// A list as the store has it.
+/// A list as stored.
 package struct LiveList: Sendable, Hashable {
     package let number: Int64
     /// The team's number; nil for a list of the installation.
@@ -93,7 +93,7 @@ package struct LiveListEntry: Sendable, Hashable {
     }
 }
 
-/// An entry as the store has it.
+/// An entry as stored.
 package struct KeptListEntry: Sendable, Hashable {
     /// In its normal form; for a personal list the keyed hash in base32.
     package let value: String

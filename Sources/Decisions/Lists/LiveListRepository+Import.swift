@@ -1,10 +1,11 @@
-// Replaces a whole list in small transactions: entries of a new generation, which no one reads until all are there.
+// Replaces a whole list in small transactions: its entries form a new generation, which is not read
+// until it is complete.
 
 import Accounts
 import Database
 import Support
 
-/// An import that was begun.
+/// An import in progress.
 package struct LiveListImport: Sendable {
     let list: LiveList
     let team: String?
@@ -28,8 +29,8 @@ extension LiveListRepository {
         _ = try Self.normal(entry, running.list.kind)
     }
 
-    /// Writes more entries, at most `LiveListLimits.entriesOfChange`. Throws as `add` does, and `unmet` where another import
-    /// began meanwhile.
+    /// Writes more entries, at most `LiveListLimits.entriesOfChange`. Throws as `add` does, and
+    /// `unmet` if another import began in the meantime.
     package func write(_ entries: [LiveListEntry], _ running: inout LiveListImport, _ change: Change) throws(StoreFailure) {
         let rows = try rows(entries, running.list)
         let begun = running
@@ -86,7 +87,7 @@ extension LiveListRepository {
         }
     }
 
-    /// Gives up an import: its rows become unused.
+    /// Abandons an import: its rows become unused.
     package func abandon(_ running: LiveListImport) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             _ = try connection.run(
@@ -97,8 +98,9 @@ extension LiveListRepository {
 
     // MARK: Cleaning up
 
-    /// Deletes some rows that no one reads any more: of removed lists, of other generations, of expired and removed entries.
-    /// Returns whether there were any. Transactions are small: call it until it returns false.
+    /// Deletes some rows that are not read: of removed lists, of other generations, and of expired
+    /// and removed entries. Returns whether there were any. Transactions are small: call it until
+    /// it returns false.
     package func step(now: Int64, rows: Int64 = 1_000) throws(StoreFailure) -> Bool {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             let lists = try connection.rows("SELECT id, generation, staging, removed_at FROM live_lists")

@@ -1,9 +1,9 @@
-// What a host reads of live lists: whether anything changed, and the changes.
+// The data that a host reads about live lists: whether anything changed, and the changes.
 
 import CEL
 import Database
 
-/// An entry as a host keeps it.
+/// An entry in a host's memory.
 struct ReadListEntry: Sendable {
     let value: String
     let expiresAt: Int64?
@@ -24,7 +24,8 @@ extension LiveListRepository {
     /// Entries for each statement: some megabytes.
     private static let page = 5_000
 
-    /// Reads all entries of a list except removed ones, page by page. False where the list was replaced or removed meanwhile.
+    /// Reads all entries of a list except removed ones, page by page. Returns false if the list was
+    /// replaced or removed during the read.
     func load(_ list: LiveList, _ take: ([ReadListEntry]) -> Void) throws(StoreFailure) -> Bool {
         var after = ""
         while true {
@@ -44,7 +45,7 @@ extension LiveListRepository {
         return present.first?.generation == list.generation
     }
 
-    /// What changed in a list after a revision.
+    /// The changes of a list after a revision.
     func changes(_ list: LiveList, after revision: Int64) throws(StoreFailure) -> [ReadListEntry] {
         try database.rows(
             """

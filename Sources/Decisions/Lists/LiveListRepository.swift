@@ -30,7 +30,7 @@ package struct LiveListRepository: Sendable {
         try database.write(.durable) { connection throws(StoreFailure) in
             let team = try connection.listOwner(id)
             let revision = try connection.nextListRevision()
-            guard try connection.liveList(team, name) == nil else { throw .refused(.exists, "there is a list \(name) already") }
+            guard try connection.liveList(team, name) == nil else { throw .refused(.exists, "list \(name) already exists") }
             let limit = team == nil ? LiveListLimits.listsOfInstallation : LiveListLimits.listsOfTeam
             let count: Int64 =
                 try connection.value("SELECT COUNT(*) FROM live_lists WHERE removed_at IS NULL AND \(connection.isOf(team))") ?? 0
@@ -73,7 +73,7 @@ package struct LiveListRepository: Sendable {
 
     /// Adds entries; for an existing one, reason and expiry are replaced. Returns how many are new.
     /// - Parameter entries: at most `LiveListLimits.entriesOfChange`.
-    /// - Throws: `invalid` for an entry that the list's kind cannot hold, `limit`, `notFound`.
+    /// - Throws: `invalid` for an entry that the list's kind cannot contain, `limit`, `notFound`.
     @discardableResult
     package func add(team id: String?, name: String, _ entries: [LiveListEntry], _ change: Change) throws(StoreFailure) -> Int64 {
         try Self.checkCount(entries.count, "import a file instead")
@@ -169,7 +169,7 @@ package struct LiveListRepository: Sendable {
         }
     }
 
-    /// Number of entries of a list that are over and not deleted yet.
+    /// Number of entries of a list that have ended and are not deleted yet.
     package func ended(_ list: LiveList, now: Int64) throws(StoreFailure) -> Int64 {
         try database.read { connection throws(StoreFailure) in
             try connection.value(
@@ -192,7 +192,7 @@ package struct LiveListRepository: Sendable {
 
     /// Entries as stored; of equal values, the last one counts. Messages never contain a personal value.
     func rows(_ entries: [LiveListEntry], _ list: LiveList) throws(StoreFailure) -> [LiveListEntry] {
-        // Two values that look alike are two entries: by octets.
+        // Two values that look alike are two entries: they are compared by octets.
         var rows: [ExactString: LiveListEntry] = [:]
         for entry in entries {
             let normal = try Self.normal(entry, list.kind)
@@ -202,13 +202,14 @@ package struct LiveListRepository: Sendable {
         return rows.values.sorted { $0.value < $1.value }
     }
 
-    /// The entry's value in its normal form. Throws a refusal for what a list of this kind cannot contain.
+    /// The entry's value in its normal form. Throws a refusal for a value that a list of this kind
+    /// cannot contain.
     static func normal(_ entry: LiveListEntry, _ kind: LiveListKind) throws(StoreFailure) -> String {
         let shown =
             kind == .personal || entry.value.utf8.contains(UInt8(ascii: "@"))
             ? "the value" : "'\(PersonText.cleaned(Self.beginning(entry.value)).text)'"
         guard PersonText.isPlain(entry.value), PersonText.isPlain(entry.reason) else {
-            throw .refused(.invalid, "\(shown) or its reason has characters that are not seen, such as a tab or a line break")
+            throw .refused(.invalid, "\(shown) or its reason has invisible characters, such as a tab or a line break")
         }
         guard entry.value.utf8.count <= LiveListLimits.valueOctets else {
             throw .refused(.limit, "\(shown) is longer than \(LiveListLimits.valueOctets) octets, which is the maximum")
@@ -226,7 +227,7 @@ package struct LiveListRepository: Sendable {
         return normal
     }
 
-    /// At most 64 scalars of a text.
+    /// The first 64 scalars of a text, at most.
     private static func beginning(_ text: String) -> String {
         String(String.UnicodeScalarView(text.unicodeScalars.prefix(64)))
     }

@@ -4,8 +4,8 @@ import Accounts
 import Database
 
 extension DatabaseConnection {
-    /// The next revision. Call it first in a transaction that changes a list: other transactions then wait, so that revisions
-    /// are in the order of the commits.
+    /// The next revision. A transaction that changes a list calls it first. Other transactions then
+    /// wait, so that revisions are in the order of the commits.
     func nextListRevision() throws(StoreFailure) -> Int64 {
         try inserted(
             """

@@ -1,25 +1,27 @@
-// Decisions waiting to be logged: answered once they are here, written within a second.
+// Decisions that wait for the log. A decision is answered once it is here, and written within a
+// second.
 
 import Concurrency
 import Database
 import Synchronization
 
-/// Holds what is to be written; `flush` writes it in transactions of `batch` decisions. The owner flushes at least every
-/// second, runs `writeBatches`, and flushes again at shutdown: decisions added since the last flush are lost if the process is
-/// killed. While the store is away they are kept, up to `capacity`; further decisions are dropped and counted.
+/// Stores the data to write; `flush` writes it in transactions of `batch` decisions. The owner
+/// flushes at least every second, runs `writeBatches`, and flushes again at shutdown. If the
+/// process is killed, decisions since the last flush are lost. While the store is unavailable, up
+/// to `capacity` decisions wait; further ones are dropped and counted.
 package final class DecisionLogBuffer: Sendable {
     private struct State {
         var records: [DecisionRecord] = []
-        /// Questions answered while the store was away.
+        /// Requests answered while the store was unavailable.
         var decisionWrites: [DecisionWrite] = []
-        /// By number of the grant, when it was seen.
+        /// By number of the grant: when it was seen.
         var seen: [Int64: Int64] = [:]
-        /// What `flush` is writing now: it can still be found.
+        /// The decisions that `flush` is writing now. They can still be found.
         var inFlight: [DecisionRecord] = []
         /// How many of `inFlight` are written.
         var written = 0
         var dropped = 0
-        /// Callers waiting for room, in order, and whether a flush for them has started.
+        /// Callers that wait for room, in order, and whether a flush for them has started.
         var waiting: [CheckedContinuation<Void, Never>] = []
         var isRoomBeingMade = false
 
@@ -30,7 +32,8 @@ package final class DecisionLogBuffer: Sendable {
 
     /// About a kilobyte each.
     package static let standardCapacity = 50_000
-    /// Decisions in one transaction: some milliseconds during which other writers wait and, on busy processors, questions too.
+    /// Decisions in one transaction. It takes some milliseconds, during which other writers wait,
+    /// and on busy processors requests too.
     private static let batch = 128
 
     private let log: DecisionRepository
@@ -41,7 +44,7 @@ package final class DecisionLogBuffer: Sendable {
     private let state = Mutex(State())
     /// One flush at a time, to keep the order.
     private let flushing = Mutex(())
-    /// Signals once for each full batch.
+    /// Gives one signal for each full batch.
     private let (batches, gathered) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
 
     package init(_ log: DecisionRepository, _ decisionWrites: DecisionWriteRepository, capacity: Int = standardCapacity) {
@@ -51,7 +54,8 @@ package final class DecisionLogBuffer: Sendable {
         velocity = VelocityBuffer(VelocityRepository(database: log.database))
     }
 
-    /// Queues a decision that changes nothing, and records when its grant was seen if that must be written.
+    /// Queues a decision that changes nothing. Also records when its grant was seen, if that must
+    /// be written.
     package func add(_ record: DecisionRecord, seen: (grant: Int64, at: Int64)? = nil) {
         let isBatch = state.withLock { state in
             guard state.count < capacity else {
@@ -65,7 +69,8 @@ package final class DecisionLogBuffer: Sendable {
         if isBatch { gathered.yield() }
     }
 
-    /// Queues a decision with its changes: for questions that were answered while the store was away.
+    /// Queues a decision with its changes: for requests that were answered while the store was
+    /// unavailable.
     package func add(_ decisionWrite: DecisionWrite) {
         state.withLock { state in
             guard state.count < capacity else {
@@ -92,9 +97,10 @@ package final class DecisionLogBuffer: Sendable {
 
     // MARK: Room
 
-    /// Where more than half of the capacity is used, waits until a decision was written for each earlier waiter and this one,
-    /// so that a slow store limits the rate of questions. Half, so that no one notices a disk that takes some seconds to sync.
-    /// If the store fails, all waits end.
+    /// If more than half of the capacity is used, waits until one decision was written for each
+    /// earlier waiter and for this one. So a slow store limits the rate of requests. The limit is
+    /// half of the capacity, so that a disk that takes some seconds to sync causes no delay. If the
+    /// store fails, all waits end.
     package func waitForRoom(_ executor: any BlockingExecutor) async {
         guard count > capacity / 2 else { return }
         await withCheckedContinuation { continuation in
@@ -126,8 +132,9 @@ package final class DecisionLogBuffer: Sendable {
 
     // MARK: Writing
 
-    /// Writes each batch as soon as it has gathered, until the task is cancelled: evenly, on a background thread that gives way
-    /// to questions. What cannot be written waits for the owner's next flush, which reports the error.
+    /// Writes each batch as soon as it is full, until the task is cancelled. It writes evenly, on a
+    /// background thread with lower priority than requests. Decisions that cannot be written wait
+    /// for the owner's next flush, which reports the error.
     package func writeBatches() async {
         let (wakeUp, isOver) = (SystemSemaphore(), Monitor(false))
         SystemThread.detach(isBackground: true) { [self] in
@@ -142,7 +149,8 @@ package final class DecisionLogBuffer: Sendable {
         wakeUp.signal()
     }
 
-    /// Writes what has gathered. If the store is away, it is kept for the next flush, and the error is thrown.
+    /// Writes the waiting decisions. If the store is unavailable, they wait for the next flush, and
+    /// the error is thrown.
     package func flush() throws(StoreFailure) {
         try flushing.withLock { _ throws(StoreFailure) in
             try velocity.flush()
@@ -170,7 +178,8 @@ package final class DecisionLogBuffer: Sendable {
             }
             try decisionWrites.noteSeen(seen)
             while let decisionWrite = left.first {
-                // The nonce was consumed elsewhere meanwhile: the decision was already sent, so it is logged.
+                // Another request has consumed the nonce. The decision was already sent, so it is
+                // logged.
                 if case .nonceConsumed = try decisionWrites.apply(decisionWrite), let record = decisionWrite.record {
                     try log.insert([record], durability: .durable)
                 }
@@ -180,7 +189,7 @@ package final class DecisionLogBuffer: Sendable {
             }
             state.withLock { ($0.inFlight, $0.written) = ([], 0) }
         } catch {
-            // Records of the failed batch that were written already are skipped the next time.
+            // Records of the failed batch that were already written are skipped the next time.
             state.withLock { state in
                 (state.inFlight, state.written) = ([], 0)
                 state.records = Array(rest) + state.records

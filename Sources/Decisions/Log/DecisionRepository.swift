@@ -15,14 +15,14 @@ package struct DecisionRepository: Sendable {
         do {
             try database.write(durability) { connection throws(StoreFailure) in try connection.insert(records) }
         } catch  where error.code == .permanent(.constraint) {
-            // A grant was deleted after its lookup: insert one by one, each with its own lookup.
+            // A grant was deleted after its lookup. Insert one by one, each with its own lookup.
             try database.write(durability) { connection throws(StoreFailure) in
                 for record in records { try connection.insert(record) }
             }
         }
     }
 
-    /// A decision by its id; nil where there is none. With `team`, only that team's.
+    /// A decision by its id; nil if there is none. With `team`, only that team's.
     package func decision(_ id: String, team: Int64? = nil) throws(StoreFailure) -> LoggedDecision? {
         try database.read { connection throws(StoreFailure) in try connection.decision(id, team: team) }
     }
@@ -39,7 +39,8 @@ package struct DecisionRepository: Sendable {
         return Array(found.prefix(limit))
     }
 
-    /// Of the newest `limit` decisions since a time, those with context or with an error, the newest first; without their checks.
+    /// Of the newest `limit` decisions since a time, those with context or with an error, the
+    /// newest first; without their checks.
     func newestOdd(since: Int64, among limit: Int) throws(StoreFailure) -> [DecisionRecord] {
         try database.read { connection throws(StoreFailure) in
             let oldest: Int64 =
@@ -91,8 +92,9 @@ package struct DecisionRepository: Sendable {
         return condition
     }
 
-    /// Where a page ended. Pages are in the order of time, like the rows in an index. With pages in the order of row numbers,
-    /// one day of a log of years would require reading or sorting the whole log for each page.
+    /// The end of a page. Pages are in the order of time, like the rows in an index. In the order
+    /// of row numbers, one day of a log of years would require reading or sorting the whole log for
+    /// each page.
     private struct Place {
         let time: Int64
         let number: Int64
@@ -149,8 +151,8 @@ package struct DecisionRepository: Sendable {
         }
     }
 
-    /// To be completed by the condition that joins the team. CROSS JOIN makes SQLite begin with the log instead of the few
-    /// teams, and so keep the order of an index.
+    /// The caller adds the condition that joins the team. CROSS JOIN makes SQLite begin with the
+    /// log instead of the few teams, and so keep the order of an index.
     fileprivate static let select: SQL = """
         SELECT d.id, d.decision_id, d.team_id, d.client_id, d.grant_id, d.app_account, d.claimed_event, d.event, d.decision,
             d.challenges, d.reasons, d.wire_reasons, d.asked, d.skips, d.waived, d.missing, d.errors, d.error_texts, d.shadow, d.snoozed, d.for_review, d.overridden_by,
@@ -208,7 +210,7 @@ private enum DecisionRow {
 
     /// Values of the columns after the grant in `columns`.
     static func values(_ record: DecisionRecord) -> [any SQLBindable] {
-        // Most lists are empty or of one word.
+        // Most lists are empty or have one word.
         func words(_ list: [String]) -> String { list.count > 1 ? list.joined(separator: " ") : list.first ?? "" }
         return [
             record.appAccountMark, record.claimedEvent, record.event, record.decision, words(record.challenges),
@@ -223,7 +225,8 @@ private enum DecisionRow {
 }
 
 extension DatabaseConnection {
-    /// Writes a decision; does nothing where it is already written or its team is deleted. A deleted grant is written as none.
+    /// Writes a decision; does nothing if it is already written or its team is deleted. A deleted
+    /// grant is written as no grant.
     func insert(_ record: DecisionRecord) throws(StoreFailure) {
         try run(
             """
@@ -262,14 +265,14 @@ extension DatabaseConnection {
 
     /// The same decision with its checks.
     func withChecks(_ decision: LoggedDecision) throws(StoreFailure) -> LoggedDecision {
-        // Most decisions have no challenge, so there is nothing to look up.
+        // Most decisions have no challenge, so no lookup is needed.
         guard !decision.record.challenges.isEmpty else { return decision }
         return LoggedDecision(
             number: decision.number, record: decision.record, teamID: decision.teamID, label: decision.label,
             labelledAt: decision.labelledAt, checks: try checks(decision: decision.record.id))
     }
 
-    /// What was reported of a decision's challenges.
+    /// The reports about a decision's challenges.
     func checks(decision id: String) throws(StoreFailure) -> [CheckRecord] {
         try rows(
             "SELECT challenge, initiated_at, passed_at, failed_at FROM checks WHERE decision_id = \(id) ORDER BY challenge"

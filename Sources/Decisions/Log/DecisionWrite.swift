@@ -1,6 +1,7 @@
-// The changes of a question, as a value: created by the service, applied by the store in one transaction.
+// The changes of a request, as a value: created by the service, applied by the store in one
+// transaction.
 
-/// A consumed nonce with the answer that was given for it.
+/// A consumed nonce with the answer that it got.
 package struct ConsumedNonce: Sendable, Hashable {
     /// `DecisionMarks.nonce`.
     package let mark: [UInt8]
@@ -27,7 +28,7 @@ package struct ConsumedNonce: Sendable, Hashable {
     }
 }
 
-/// What the decision was based on: the decision write is refused where it has changed meanwhile.
+/// The basis of a decision. The decision write is refused if it has changed since.
 package struct GrantStamp: Sendable, Hashable {
     package let grantNumber: Int64?
     package let isAuthorized: Bool
@@ -44,24 +45,25 @@ package struct GrantStamp: Sendable, Hashable {
     }
 }
 
-/// All changes to be written for one question.
+/// All changes to be written for one request.
 package struct DecisionWrite: Sendable {
     package var team: Int64
     package var group: Int64
     /// The store's number of the app, for its rate of sign-ups.
     package var app: Int64
-    /// Nil: the question names no known subject (an upgrade by `app_account`), or no grant may change.
+    /// Nil: the request names no known subject (an upgrade by `app_account`), or no grant may
+    /// change.
     package var subject: GrantSubject?
-    /// Nil: apply regardless of changes meanwhile (questions answered while the store was away).
+    /// Nil: apply regardless of other changes (requests answered while the store was unavailable).
     package var expected: GrantStamp?
     package var nonce: ConsumedNonce?
-    /// Whether a verified token proves the subject: only then is an external account created.
+    /// Whether a verified token proves the subject. Only then is an external account created.
     package var isVerified: Bool
-    /// The user came back with a token issued after the revocation.
+    /// The user returned with a token issued after the revocation.
     package var isReturn = false
-    /// The token's status; stored only where the grant has none.
+    /// The token's status; stored only if the grant has none.
     package var realUserStatus: Int?
-    /// A check was asked for at sign-up: pending until a pass.
+    /// Sign-up required a check: pending until a pass.
     package var makesPending = false
     /// The event is a sign-up: counted for the app and, with a verified token, for the inbox.
     package var isSignUp = false
@@ -93,7 +95,7 @@ package enum DecisionWriteResult: Sendable, Hashable {
     case written(grant: Int64?)
     /// The nonce was used before; nothing was written.
     case nonceConsumed(ConsumedNonce)
-    /// The grant changed meanwhile; nothing was written. Read it again and decide again.
+    /// The grant changed since; nothing was written. Read it again and decide again.
     case changed
     /// The app's account is bound to another grant, or by another decision; nothing was written.
     case boundAlready

@@ -1,4 +1,5 @@
-// Writes what a question changes: nonce, first status, pending check, sign-up counts and the log, all or nothing.
+// Writes the changes of a request in one transaction: nonce, first status, pending check, sign-up
+// counts and the log.
 
 import Database
 import Accounts
@@ -24,7 +25,7 @@ package struct DecisionWriteRepository: Sendable {
         try database.read { connection throws(StoreFailure) in try connection.consumedNonce(mark) }
     }
 
-    /// Records when grants were last asked about; a time before the stored one changes nothing.
+    /// Records the last requests about grants; a time before the stored one changes nothing.
     package func noteSeen(_ grants: [Int64: Int64]) throws(StoreFailure) {
         guard !grants.isEmpty else { return }
         try database.write(.relaxed) { connection throws(StoreFailure) in try connection.noteSeen(grants) }
@@ -41,7 +42,8 @@ package struct DecisionWriteRepository: Sendable {
         }
     }
 
-    /// What an external issuer's events say of its own relay address for the subject, in one team.
+    /// Records whether an external issuer forwards mail of its own relay address for the subject,
+    /// in one team.
     package func noteExternalForwarding(issuer: String, subject: String, team: Int64, isOn: Bool) throws(StoreFailure) {
         try database.write(.durable) { connection throws(StoreFailure) in
             try connection.run(
@@ -75,7 +77,8 @@ extension DatabaseConnection {
             if try isLive(group: decisionWrite.group) { try rejoin(grant: known, now: decisionWrite.now) } else { grant = nil }
         }
         if let grant {
-            // A user who is asked for a check was not let through yet: only a pass or the next question counts as seen.
+            // A user who must pass a check was not let through yet: only a pass or the next request
+            // counts as seen.
             let seen: SQL = decisionWrite.record?.isAsked == true ? "" : "\(Self.seen(at: decisionWrite.now)),"
             try run(
                 """
@@ -118,7 +121,8 @@ extension DatabaseConnection {
         try row("SELECT id FROM app_groups WHERE id = \(group) AND removed_from IS NULL") != nil
     }
 
-    /// The grant of an external issuer's subject; creates the account where there is none. No user, no relay address.
+    /// The grant of an external issuer's subject; creates the account if there is none. It has no
+    /// user and no relay address.
     private func addExternalGrant(
         _ decisionWrite: DecisionWrite, issuer: String, subject: String, account: Int64?
     ) throws(StoreFailure) -> Int64? {
@@ -157,7 +161,7 @@ extension DatabaseConnection {
         return owner == nil || owner != grant || decision != binding.decisionID
     }
 
-    /// Binds the account, and links the decision and what was proved in it to the grant.
+    /// Binds the account, and links the decision and its proof to the grant.
     private func bind(_ binding: AppAccountBinding, grant: Int64, _ decisionWrite: DecisionWrite) throws(StoreFailure) {
         try run(
             """

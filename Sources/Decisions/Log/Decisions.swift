@@ -1,14 +1,15 @@
-// Decisions as they are logged, and what a decision changes about a grant.
+// Decisions as they are logged, and the changes of a decision to a grant.
 
 import Database
 
-/// One decision as the log keeps it. Holds no token and no address; the grant's number replaces the `sub`.
+/// One decision in the log. Contains no token and no address; the grant's number replaces the
+/// `sub`.
 package struct DecisionRecord: Sendable, Hashable {
     /// `rd_` and 26 random characters.
     package var id: String
     package var teamNumber: Int64
     package var clientID: String
-    /// The grant asked about; nil where there is none or it was deleted.
+    /// The grant that the request named; nil if there is none, or if it was deleted.
     package var grantNumber: Int64?
     /// Keyed hash of the app's own account, for an upgrade that begins without a `sub`.
     package var appAccountMark: [UInt8]?
@@ -24,7 +25,7 @@ package struct DecisionRecord: Sendable, Hashable {
     package var reasons: [String]
     /// Reason codes as sent to the team.
     package var wireReasons: [String]
-    /// Ids of rules that asked.
+    /// Ids of rules that required a check.
     package var asked: [String]
     /// Ids of skip rules that matched.
     package var skips: [String]
@@ -32,13 +33,14 @@ package struct DecisionRecord: Sendable, Hashable {
     package var waived: [String]
     /// Ids of rules whose result is missing.
     package var missing: [String]
-    /// Ids of rules that ended in an error, and kinds whose `unavailable_when` did.
+    /// Ids of rules that ended in an error, and of kinds whose `unavailable_when` ended in one.
     package var errors: [String]
-    /// The first of these with why, one line each: `rule: division by zero`. They hold no value of a signal.
+    /// The first of these errors with the reason, one line each: `rule: division by zero`. They
+    /// contain no value of a signal.
     package var errorTexts: [String]
     /// Ids of shadow rules that would have counted.
     package var shadow: [String]
-    /// Ids of rules that would have asked but were snoozed for the account.
+    /// Ids of rules that would have required a check, but were snoozed for the account.
     package var snoozed: [String]
     /// Whether a rule with `review: true` matched.
     package var isForReview: Bool
@@ -50,9 +52,10 @@ package struct DecisionRecord: Sendable, Hashable {
     package var policyVersion: String
     /// `sha256:` and 64 digits.
     package var policyHash: String
-    /// 0, 1, 2; nil where none was ever given.
+    /// 0, 1, 2; nil if the person never had one.
     package var realUserStatus: Int?
-    /// `authorized`, `revoked`, `not_found`, `transferred`; `unknown` where the store was away or no account was named.
+    /// `authorized`, `revoked`, `not_found`, `transferred`; `unknown` if the store was unavailable,
+    /// or if the request named no account.
     package var credentialState: String
     /// For upgrades: `success`, `two_factor_required` or `failure`.
     package var upgradeResult: String?
@@ -62,7 +65,7 @@ package struct DecisionRecord: Sendable, Hashable {
     /// Seconds since 1970; the answer is no longer valid from then on.
     package var expiresAt: Int64
 
-    /// Whether a check was asked for.
+    /// Whether the decision required a check.
     package var isAsked: Bool { decision != "allow" }
 
     package init(
@@ -116,7 +119,7 @@ package enum CheckOutcome: String, Sendable, Hashable, CaseIterable {
     case failed
 }
 
-/// A team's judgement of a person, at any time, revisable.
+/// A team's label for a person. The team can set and change it at any time.
 package enum DecisionLabel: String, SQLCodable, Sendable, Hashable, CaseIterable {
     case legitimate, fraudulent
 }
@@ -127,7 +130,7 @@ package struct CheckRecord: Sendable, Hashable {
     /// Seconds since 1970.
     package let initiatedAt: Int64
     package let passedAt: Int64?
-    /// Once passed, earlier failures no longer count.
+    /// After a pass, earlier failures do not count.
     package let failedAt: Int64?
 
     package init(challenge: String, initiatedAt: Int64, passedAt: Int64?, failedAt: Int64?) {
@@ -140,7 +143,8 @@ package struct CheckRecord: Sendable, Hashable {
     /// Maximum duration of a challenge: if it is not passed by then, it counts as failed.
     package static let timeout: Int64 = 3_600
 
-    /// When it counts as failed: as reported, or after `timeout`; nil while it is open or after a pass.
+    /// When the challenge counts as failed: as reported, or after `timeout`; nil while it is open
+    /// or after a pass.
     package func failure(now: Int64) -> Int64? {
         if passedAt != nil { return nil }
         if let failedAt { return failedAt }
@@ -150,7 +154,7 @@ package struct CheckRecord: Sendable, Hashable {
 
 /// A decision with its outcomes.
 package struct LoggedDecision: Sendable, Hashable {
-    /// The position in the log; 0 while it is not written yet.
+    /// The position in the log; 0 if it is not written yet.
     package let number: Int64
     package let record: DecisionRecord
     /// The team's identifier.

@@ -1,4 +1,5 @@
-// The policies in force on this host: compiled once, updated from the store; an earlier one stays if a newer one does not load.
+// The policies in force on this host: compiled once, and updated from the store. An earlier one
+// stays if a newer one does not load.
 
 import Accounts
 import CEL
@@ -13,7 +14,7 @@ package final class ActivePolicies: Sendable {
     package struct Health: Sendable, Equatable {
         /// The policies in force: name, version and hash of each, by name.
         package var serving: [Serving] = []
-        /// Problems, one line each; empty where all is well. Contains no private data.
+        /// Problems, one line each; empty if all is well. Contains no private data.
         package var problems: [String] = []
         /// Whether the last read of the store succeeded.
         package var isStoreReachable = true
@@ -28,7 +29,7 @@ package final class ActivePolicies: Sendable {
         package let isDefault: Bool
     }
 
-    /// The policies that are handed out.
+    /// The current policies for decisions. Immutable.
     private final class Snapshot: Sendable {
         let standard: LoadedPolicy?
         let teams: [Int64: LoadedPolicy]
@@ -67,11 +68,13 @@ package final class ActivePolicies: Sendable {
     private let snapshot: Mutex<Snapshot>
     private let progress: Mutex<Progress>
 
-    /// Seconds after which a host repeats its report, so that a host that is gone can be distinguished from a working one.
+    /// Seconds after which a host repeats its report, so that a stopped host can be distinguished
+    /// from a working one.
     package static let reportInterval: Int64 = 60
 
-    /// Reads and compiles the policies of the store; where the present one does not load, the latest earlier one that does, and
-    /// where none does, the built-in one. A later `refresh` reads what cannot be read now.
+    /// Reads and compiles the policies of the store. If the present policy does not load, the
+    /// latest earlier one that loads is used; if none loads, the built-in one. A later `refresh`
+    /// reads the policies that cannot be read now.
     /// - Parameter host: this machine's name, as `postern policy list` shows it; nil for a command, which ends soon and does
     ///   not report.
     package init(_ repository: PolicyRepository, host: String?, now: Int64, logger: Logger) {
@@ -83,9 +86,9 @@ package final class ActivePolicies: Sendable {
         refresh(now: now)
     }
 
-    private static let noPolicy = "there is no policy, so nothing is decided: activate one with postern policy activate"
+    private static let noPolicy = "no policy is active, so no decision is possible: activate one with postern policy activate"
 
-    /// Activates the built-in policy in a store that holds none; returns whether it did.
+    /// Activates the built-in policy in a store without policies; returns whether it did.
     @discardableResult
     package static func installBuiltIn(_ repository: PolicyRepository, _ change: Change) throws -> Bool {
         guard try repository.arrangement().standard == nil else { return false }
@@ -94,8 +97,8 @@ package final class ActivePolicies: Sendable {
 
     // MARK: Asking
 
-    /// The policy that decides for an app of a team: the app's own, else the team's, else the default. Nil only where the
-    /// installation has no policy at all: then nothing can be decided.
+    /// The policy that decides for an app of a team: the app's own, otherwise the team's, otherwise
+    /// the default. Nil only if the installation has no policy: then no decision is possible.
     /// - Parameters:
     ///   - team: the team's number; nil for a team that is not in the store.
     ///   - app: the client_id.
@@ -106,7 +109,7 @@ package final class ActivePolicies: Sendable {
         return current.standard
     }
 
-    /// The policy that gives users their status: the one in the store, else the built-in one.
+    /// The policy that gives users their status: the one in the store, otherwise the built-in one.
     package var statusPolicy: LoadedPolicy? { snapshot.withLock { $0.status } ?? LoadedPolicy.builtInStatus }
 
     /// The live lists named by policies in force, each once.
@@ -120,8 +123,8 @@ package final class ActivePolicies: Sendable {
 
     // MARK: Following
 
-    /// Reads changes from the store. What cannot be read or loaded leaves the policies in force unchanged; health and log
-    /// report it. Never throws: a host decides in any case.
+    /// Reads changes from the store. If something cannot be read or loaded, the policies in force
+    /// stay, and health and log report it. Never throws: a host decides in any case.
     package func refresh(now: Int64) {
         progress.withLock { progress in
             do {
@@ -177,7 +180,7 @@ package final class ActivePolicies: Sendable {
             }
             return
         }
-        // Already refused and logged; what is stored under a hash does not change.
+        // Already refused and logged: the document of a hash never changes.
         if progress.refused[named.name]?.hash == named.hash, progress.good[named.name] != nil { return }
         do {
             let loaded = try load(named.hash)
@@ -212,8 +215,8 @@ package final class ActivePolicies: Sendable {
         return try LoadedPolicy(stored)
     }
 
-    /// For the start of a process, when nothing is in memory: the latest earlier policy that loads; for the default name, the
-    /// built-in one last.
+    /// For the start of a process, with no policy in memory: the latest earlier policy that loads.
+    /// For the default name, the built-in one is the last choice.
     private func lastGood(_ named: NamedPolicy) throws -> LoadedPolicy? {
         for hash in try repository.earlier(named.name) where hash != named.hash {
             if let loaded = try? load(hash) { return loaded }

@@ -1,5 +1,5 @@
-// What apps sent in the last day, held against a policy: so that no policy is put in force unnoticed that leaves out what a
-// backend sends.
+// Compares the apps' context of the last day with a policy, so that an operator notices if a new
+// policy leaves out context that a backend sends.
 
 import Accounts
 import CEL
@@ -7,16 +7,16 @@ import Database
 import RiskPolicy
 import Support
 
-/// What the newest questions of a day had as context, and which rules ended in an error.
+/// The context of the newest requests of a day, and the rules that ended in an error.
 package struct RecentQuestions: Sendable {
     /// Context of an app by the policy that decided.
     package struct Sent: Sendable, Hashable {
         package let clientID: String
         package let team: Int64
         package let policyHash: String
-        /// Behind `context.`.
+        /// The name after `context.`.
         package let name: String
-        /// Why the value could not be used; nil where it was used or left out.
+        /// Why the value could not be used; nil if it was used or left out.
         package let fault: SignalFault?
     }
 
@@ -32,7 +32,7 @@ package struct RecentQuestions: Sendable {
 
     /// Seconds back.
     package static let window: Int64 = 86_400
-    /// Newest questions that are looked at: some 0.1 s of reading.
+    /// The number of newest requests to examine: some 0.1 s of reading.
     package static let maximum = 20_000
 
     fileprivate mutating func add(_ record: DecisionRecord) {
@@ -51,7 +51,7 @@ package struct RecentQuestions: Sendable {
 }
 
 extension DecisionRepository {
-    /// What the questions since `now` less a day had as context, and which rules were errors.
+    /// The context of the requests of the day before `now`, and the rules that were errors.
     package func recent(now: Int64) throws(StoreFailure) -> RecentQuestions {
         var recent = RecentQuestions()
         for record in try newestOdd(since: now - RecentQuestions.window, among: RecentQuestions.maximum) { recent.add(record) }
@@ -84,18 +84,20 @@ package struct ContextAdvice {
         return arrangement.policies.first { $0.name == name }
     }
 
-    /// What apps for which a policy decides, or would decide, send that it does not take as they send it.
-    /// - Parameter replaced: the name of the policy in force whose apps the policy would decide for.
+    /// The context of apps for which a policy decides, or would decide, that it does not accept as
+    /// sent.
+    /// - Parameter replaced: the name of the policy in force whose apps the policy would decide
+    ///   for.
     package func sentences(for policy: Policy, label: String, replacing replaced: String) -> [String] {
         sentences(label, policy) { current($0.clientID, $0.team)?.name == replaced }
     }
 
-    /// The name of the policy in force whose place a policy would take.
+    /// The name of the policy in force that a policy would replace.
     package func replaced(by policy: Policy) -> String {
         arrangement.policies.first { $0.name == policy.name }?.name ?? arrangement.standard?.name ?? ""
     }
 
-    /// For all policies in force: what of the context of their apps they do not take.
+    /// For all policies in force: the context of their apps that they do not accept.
     package func contextTroubles() throws(StoreFailure) -> [String] {
         var sentences: [String] = []
         for named in arrangement.policies where recent.sent.keys.contains(where: { current($0.clientID, $0.team) == named }) {
@@ -105,7 +107,7 @@ package struct ContextAdvice {
         return sentences
     }
 
-    /// The same, and rules that end in errors.
+    /// The same, with the rules that end in errors.
     package func troubles() throws(StoreFailure) -> [Trouble] {
         var troubles = try contextTroubles().map { Trouble($0, "correct what the app sends, or what the policy declares") }
         let failed = recent.failed.filter { failed in arrangement.policies.contains { $0.hash == failed.key.policyHash } }
@@ -126,7 +128,7 @@ package struct ContextAdvice {
     private func sentences(_ label: String, _ policy: Policy, _ isServed: (RecentQuestions.Sent) -> Bool) -> [String] {
         var counts: [String: Int] = [:]
         var loaded: [String: Policy] = [:]
-        // A backend may invent any number of names: they must not cover everything else.
+        // A backend may invent any number of names: they must not hide the other advice.
         var undeclared: [String: [String: Int]] = [:]
         for (sent, count) in recent.sent where isServed(sent) {
             let name = "context." + sent.name
@@ -161,14 +163,15 @@ package struct ContextAdvice {
         } + more
     }
 
-    /// Undeclared names of one app that are named.
+    /// Most undeclared names of one app in the advice.
     private static let mostNames = 5
 
     private static func questions(_ count: Int) -> String { Count.text(count, "question") }
 }
 
 extension SignalDeclaration {
-    /// Whether every value that another declaration of the same type admits is within the bounds of this one.
+    /// Whether every value that another declaration of the same type admits is within the bounds of
+    /// this one.
     fileprivate func admitsAll(of other: SignalDeclaration) -> Bool {
         let isAbove = minimum.map { minimum in other.minimum.map { $0 >= minimum } ?? false } ?? true
         let isBelow = maximum.map { maximum in other.maximum.map { $0 <= maximum } ?? false } ?? true

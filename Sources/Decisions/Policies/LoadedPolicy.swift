@@ -5,12 +5,13 @@ import Foundation
 import PolicyRules
 import RiskPolicy
 
-/// A loaded policy with the hash under which the store keeps it. Shared between threads; a decision keeps a reference.
+/// A loaded policy with its hash in the store. Shared between threads; a decision keeps a
+/// reference.
 package final class LoadedPolicy: Sendable {
     package let policy: Policy
     /// `sha256:` and 64 hexadecimal digits.
     package let hash: String
-    /// What the policy reads, and where it comes from.
+    /// The signals that the policy reads, and their sources.
     package let signals: SignalSource
 
     package var name: String { policy.name }

@@ -37,7 +37,7 @@ package struct StoredPolicy: Sendable, Hashable {
     package static func short(_ hash: String) -> String { String(hash.drop { $0 != ":" }.dropFirst().prefix(12)) }
 }
 
-/// A policy that the store holds, without its document.
+/// A stored policy, without its document.
 package struct PolicySummary: Sendable, Hashable {
     package let hash: String
     package let name: String
@@ -45,14 +45,14 @@ package struct PolicySummary: Sendable, Hashable {
     package let addedAt: Int64
 }
 
-/// The policy that a name stands for now.
+/// The policy that a name means now.
 package struct NamedPolicy: Sendable, Hashable {
     package let name: String
     package let version: String
     package let hash: String
     /// Whether it serves all teams and apps that are bound to no other policy.
     package let isDefault: Bool
-    /// Since when the name stands for this policy.
+    /// Since when the name means this policy.
     package let since: Int64
 }
 
@@ -80,7 +80,7 @@ package struct PolicyBinding: Sendable, Hashable {
     package let name: String
 }
 
-/// Which policy decides for whom, at one moment.
+/// The policies that decide for teams and apps, at one moment.
 package struct PolicyArrangement: Sendable, Hashable {
     /// Increases with every change.
     package let revision: Int64
@@ -103,16 +103,16 @@ package struct PolicyChange: Sendable, Hashable {
     package let name: String
     package let version: String
     package let hash: String?
-    /// What the name stood for before.
+    /// The hash that the name meant before.
     package let hashBefore: String?
-    /// Why a candidate was refused, or what a policy was bound to.
+    /// Why a candidate was refused, or the target that a policy was bound to.
     package let detail: String
 }
 
-/// What an activation or a rollback changed.
+/// The change of an activation or a rollback.
 package struct PolicyActivation: Sendable, Hashable {
     package let policy: NamedPolicy
-    /// What the name stood for before; nil where it is new.
+    /// The hash that the name meant before; nil if the name is new.
     package let replaced: String?
     /// The name that was the default before, if that changed.
     package let replacedDefault: String?
@@ -125,11 +125,11 @@ package struct PolicyHostState: Sendable, Hashable {
     package let host: String
     /// The policy's name.
     package let name: String
-    /// The hash that the name stands for.
+    /// The hash that the name means.
     package let wanted: String
     /// The hash that the host decides by; nil for none.
     package let serving: String?
-    /// Why the host does not serve the wanted policy; nil where it does.
+    /// Why the host does not serve the wanted policy; nil if it does.
     package let reason: String?
     /// Time of the host's last report.
     package let at: Int64
@@ -146,8 +146,8 @@ package struct PolicyHostState: Sendable, Hashable {
     /// Seconds without a report after which a host counts as silent; hosts report every minute.
     package static let silence: Int64 = 180
 
-    /// Says that the host refused the activated policy, and what it uses instead; else nil. Without `reason`, which has several
-    /// lines.
+    /// Says that the host refused the activated policy, and which policy it uses instead; otherwise
+    /// nil. Without `reason`, which has several lines.
     package var refusal: String? {
         guard reason != nil else { return nil }
         let decides = serving.map { StoredPolicy.short($0) } ?? "the default"

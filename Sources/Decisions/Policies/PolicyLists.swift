@@ -1,4 +1,4 @@
-// Whether the live lists that a policy names are there.
+// Whether the live lists that a policy names exist.
 
 import CEL
 import Database
@@ -6,8 +6,8 @@ import RiskPolicy
 import Support
 
 package enum PolicyLists {
-    /// Lists of the installation that the policy names and that do not exist, or are of another kind: rules that read them match
-    /// nothing. A team's own list may come later.
+    /// Lists of the installation that the policy names and that do not exist, or are of another
+    /// kind: rules that read them match nothing. A team may still create its own list.
     package static func faults(of policy: Policy, in store: LiveListRepository) throws(StoreFailure) -> [Trouble] {
         guard policy.liveLists.contains(where: { !$0.isTeams }) else { return [] }
         let known = try store.lists(team: nil)

@@ -7,11 +7,11 @@ import Accounts
 struct PolicyRollbackStep {
     /// The change to undo.
     let change: Int64
-    /// The policy that the name stands for before the rollback.
+    /// The policy that the name means before the rollback.
     let current: NamedPolicy
-    /// The hash that the name stands for afterwards; nil where it then stands for nothing.
+    /// The hash that the name means afterwards; nil if it then means no policy.
     let hashBefore: String?
-    /// The name that becomes the default again; nil where the default stays.
+    /// The name that becomes the default again; nil if the default stays.
     let restoredDefault: String?
     /// The hash of the policy that decides afterwards in place of the current one.
     let hash: String
@@ -96,7 +96,7 @@ extension DatabaseConnection {
         guard let row, let hash = restored?.hash ?? before else {
             throw .refused(
                 .unmet,
-                "cannot roll back \(current.name): it has no earlier activation that was not taken back already. postern policy list --all shows earlier policies, and postern policy activate HASH puts one in force"
+                "cannot roll back \(current.name): it has no earlier activation left to undo. postern policy list --all shows earlier policies: activate one with postern policy activate HASH"
             )
         }
         if before == nil, try isPolicyBound(current.name) {

@@ -1,4 +1,5 @@
-// Risk policies: those stored, which one decides for whom, and the history. Policies are checked before they get here.
+// Risk policies: the stored ones, the arrangement of teams and apps, and the history. The caller
+// checks policies first.
 
 import Database
 import Accounts
@@ -10,7 +11,7 @@ package struct PolicyRepository: Sendable {
         /// Yes, unless a team or app is bound to its name.
         case automatic
         case everyone
-        /// Only for those bound to its name; it stays the default if it is.
+        /// Only for those bound to its name. If it is the default, it stays the default.
         case bound
         /// For no decisions: it gives users their status.
         case status
@@ -20,7 +21,8 @@ package struct PolicyRepository: Sendable {
 
     package init(database: any Database) { self.database = database }
 
-    /// Makes a policy the one that its name stands for. The very first policy serves everyone, whatever `reach` is.
+    /// Activates a policy under its name. The very first policy serves all teams and apps, with any
+    /// `reach`.
     package func activate(
         _ policy: StoredPolicy, reach: Reach = .automatic, _ change: Change
     ) throws(StoreFailure) -> PolicyActivation {
@@ -56,7 +58,8 @@ package struct PolicyRepository: Sendable {
         }
     }
 
-    /// The policy that a rollback of a name (nil: the default) would restore. Throws `unmet` where there is no earlier one.
+    /// The policy that a rollback of a name (nil: the default) would restore. Throws `unmet` if
+    /// there is no earlier one.
     package func rollbackTarget(_ name: String?) throws(StoreFailure) -> StoredPolicy {
         try database.read { connection throws(StoreFailure) in
             let step = try connection.rollbackStep(name)
@@ -64,7 +67,8 @@ package struct PolicyRepository: Sendable {
         }
     }
 
-    /// Undoes the last activation of a name (nil: the default). Each further call goes back one more.
+    /// Undoes the last activation of a name (nil: the default). Each further call goes back one
+    /// step more.
     package func rollback(_ name: String?, _ change: Change) throws(StoreFailure) -> PolicyActivation {
         try database.write(.durable) { connection throws(StoreFailure) in
             let step = try connection.rollbackStep(name)
@@ -109,7 +113,8 @@ package struct PolicyRepository: Sendable {
 
     // MARK: Bindings
 
-    /// The team or app with this identifier. Throws `notFound`, or `unmet` where both a team and an app have it.
+    /// The team or app with this identifier. Throws `notFound`, or `unmet` if both a team and an
+    /// app have it.
     package func target(_ text: String) throws(StoreFailure) -> PolicyBindingTarget {
         try database.read { connection throws(StoreFailure) in
             let isTeam = try connection.row("SELECT id FROM teams WHERE handle = \(text)") != nil
@@ -149,7 +154,7 @@ package struct PolicyRepository: Sendable {
         }
     }
 
-    /// Removes the binding of a team or an app. Throws `notFound` where there is none.
+    /// Removes the binding of a team or an app. Throws `notFound` if there is none.
     /// - Returns: the policy that decides now: for an app that of its team, otherwise the default; nil if none is active.
     @discardableResult
     package func unbind(_ target: PolicyBindingTarget, _ change: Change) throws(StoreFailure) -> String? {
@@ -184,7 +189,7 @@ package struct PolicyRepository: Sendable {
         try database.read { connection throws(StoreFailure) in try connection.policyRevision() }
     }
 
-    /// Which policy decides for whom now.
+    /// The arrangement of policies, teams and apps now.
     package func arrangement() throws(StoreFailure) -> PolicyArrangement {
         try database.read { connection throws(StoreFailure) in
             let teams = try connection.rows(
@@ -218,8 +223,8 @@ package struct PolicyRepository: Sendable {
         }
     }
 
-    /// Resolves a text to a hash. The text is a name (the policy it stands for now), a hash, or at least the first six digits
-    /// of one. Throws `notFound`, or `unmet` where several match.
+    /// Resolves a text to a hash. The text is a name (for its current policy), a hash, or at least
+    /// the first six digits of one. Throws `notFound`, or `unmet` if several match.
     package func resolve(_ text: String) throws(StoreFailure) -> String {
         if let named = try arrangement().policies.first(where: { $0.name == text }) { return named.hash }
         let digits = text.hasPrefix("sha256:") ? text : "sha256:" + text
@@ -247,7 +252,8 @@ package struct PolicyRepository: Sendable {
         ).map(PolicyChange.init(row:))
     }
 
-    /// Hashes that a name stood for before, the latest first, each once: for a host where the present policy does not load.
+    /// Hashes that a name meant before, the latest first, each once: for a host on which the
+    /// present policy does not load.
     package func earlier(_ name: String, limit: Int = 10) throws(StoreFailure) -> [String] {
         let found: [String] = try database.values(
             """
@@ -265,9 +271,10 @@ package struct PolicyRepository: Sendable {
     /// Seconds after a host's last report during which it may still decide by the same policy, if it cannot reach the store.
     private static let hostDelay: Int64 = 30 * 86_400
 
-    /// Deletes policies added before a time that are no longer needed, and the reports of hosts silent since that time. A
-    /// policy is needed while a name stands for it, a rollback can restore it, a host decides by it, or the log goes back to a
-    /// time when a name or a host used it. A search for its hash in the log would read the whole log.
+    /// Deletes policies added before a time that are no longer needed, and the reports of hosts
+    /// silent since that time. A policy is needed if a name means it, a rollback can restore it, or
+    /// a host decides by it. It is also needed if the log goes back to a time when a name or a host
+    /// used it. A search for its hash in the log would read the whole log.
     /// - Returns: the number of policies.
     package func deleteUnneeded(addedBefore time: Int64) throws(StoreFailure) -> Int {
         try database.write(.relaxed) { connection throws(StoreFailure) in

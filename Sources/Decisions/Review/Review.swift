@@ -1,8 +1,9 @@
-// Decisions for people to review, and what is known of the account: no address, no name, nothing of another team.
+// Decisions for people to review, with facts about the account: no address, no name, nothing of
+// another team.
 
 /// Why a decision is listed.
 package enum ReviewCause: String, Sendable, Hashable, CaseIterable {
-    /// It asked for a check that no one completed within `CheckRecord.timeout`.
+    /// It required a check that no one completed within `CheckRecord.timeout`.
     case incomplete
     /// A rule with `review: true` matched.
     case rule
@@ -28,7 +29,7 @@ package struct ReviewFilter: Sendable {
     package var team: String?
     /// Nil: any.
     package var cause: ReviewCause?
-    /// Whether to include labelled ones (already reviewed).
+    /// Whether to include labelled decisions, which were already reviewed.
     package var includesLabelled = false
 
     package init(since: Int64, team: String? = nil, cause: ReviewCause? = nil, includesLabelled: Bool = false) {
@@ -46,7 +47,7 @@ package struct ReviewNote: Sendable, Hashable {
     package let at: Int64
 }
 
-/// A rule that does not ask an account until a time.
+/// A rule that does not require a check of an account until a time.
 package struct RuleSnooze: Sendable, Hashable {
     package let policy: String
     package let rule: String
@@ -61,18 +62,18 @@ package struct ReviewStory: Sendable {
     /// The decision that was requested.
     package let decision: LoggedDecision
     package let objectedAt: Int64?
-    /// What the user wrote; nil if nothing. It names no address.
+    /// The user's text; nil if there is none. It contains no address.
     package let objection: String?
-    /// Nil where the decision has no account of this installation, or the account was deleted.
+    /// Nil if the decision has no account of this installation, or the account was deleted.
     package let account: ReviewAccount?
     /// The account's decisions, the newest first, this one included; only this one where there is no account.
     package let decisions: [LoggedDecision]
     package let notes: [ReviewNote]
-    /// In force.
+    /// The snoozes in force.
     package let snoozes: [RuleSnooze]
 }
 
-/// The facts and counts of an account that a story begins with. Times are seconds since 1970.
+/// The facts and counts of an account at the beginning of a story. Times are seconds since 1970.
 package struct ReviewAccount: Sendable, Hashable {
     /// The store's number, as in `postern account show`.
     package let number: Int64
@@ -81,7 +82,7 @@ package struct ReviewAccount: Sendable, Hashable {
     package let revokedAt: Int64?
     package let realUserStatus: Int?
     package let signUpCheck: SignUpCheck
-    /// Questions about it in the log.
+    /// Requests about it in the log.
     package let questions: Int
     package let asked: Int
     package let passed: Int

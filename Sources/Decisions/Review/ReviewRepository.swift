@@ -10,7 +10,7 @@ package struct ReviewRepository: Sendable {
 
     /// Maximum length of a note or reason in UTF-8 octets.
     package static let textOctets = 1_000
-    /// How long a rule can be snoozed: a year. For longer, change the policy.
+    /// The longest snooze of a rule: a year. For a longer time, change the policy.
     package static let longestSnooze: Int64 = 366 * 86_400
     /// Most decisions in a story.
     package static let storyDecisions = 50
@@ -68,7 +68,7 @@ package struct ReviewRepository: Sendable {
         }
     }
 
-    /// The story of the account that a decision is about; nil where the decision does not exist.
+    /// The story of the account that a decision is about; nil if the decision does not exist.
     package func story(_ id: String, now: Int64) throws(StoreFailure) -> ReviewStory? {
         try database.read { connection throws(StoreFailure) in
             guard let decision = try connection.decision(id, team: nil) else { return nil }
@@ -88,7 +88,7 @@ package struct ReviewRepository: Sendable {
                 ORDER BY id DESC LIMIT \(Self.storyDecisions)
                 """)
             var decisions: [LoggedDecision] = []
-            // Includes the requested decision, however old it is.
+            // Includes the requested decision of any age.
             for id in ids.contains(id) ? ids : ids + [id] {
                 if let decision = try connection.decision(id, team: nil) { decisions.append(decision) }
             }
@@ -113,9 +113,10 @@ package struct ReviewRepository: Sendable {
         }
     }
 
-    /// Stops a rule from asking the account of a decision until a time, or ends that.
+    /// Stops a rule from requiring a check of the account of a decision until a time, or ends that
+    /// snooze.
     /// - Parameters:
-    ///   - rule: a rule of the policy that decided; nil for the rule that asked.
+    ///   - rule: a rule of the policy that decided; nil for the rule that required a check.
     ///   - expiresAt: seconds since 1970; nil ends it now.
     /// - Returns: the rule and its policy.
     /// - Throws: `notFound` for a decision, account or snooze that does not exist; `invalid` for another rule or time, or a
@@ -125,12 +126,12 @@ package struct ReviewRepository: Sendable {
     ) throws(StoreFailure) -> (rule: String, policy: String) {
         let reason = expiresAt == nil && reason.isEmpty ? "" : try Self.checked(reason, "a reason")
         if let expiresAt, !(change.now + 1...change.now + Self.longestSnooze).contains(expiresAt) {
-            throw .refused(.invalid, "a rule can be snoozed for a year at most, and not into the past")
+            throw .refused(.invalid, "a rule can be snoozed until a time in the future, at most a year away")
         }
         return try database.write(.durable) { connection throws(StoreFailure) in
             let record = try connection.checkReviewed(id)
             guard let grant = record.grantNumber else {
-                throw .refused(.notFound, "decision \(id) is about no account that is known, or is known any more")
+                throw .refused(.notFound, "the account of decision \(id) is unknown or was deleted")
             }
             let policy = record.policyName
             let rule = try Self.chosen(rule, of: record, isEnding: expiresAt == nil)
@@ -156,19 +157,20 @@ package struct ReviewRepository: Sendable {
         }
     }
 
-    /// The rule to snooze: one that asked or was snoozed.
+    /// The rule to snooze: one that required a check or was snoozed.
     private static func chosen(_ rule: String?, of record: DecisionRecord, isEnding: Bool) throws(StoreFailure) -> String {
         let asking = record.asked + record.snoozed
         if let rule {
             guard asking.contains(rule) || isEnding else {
-                throw .refused(
-                    .invalid, "rule \(rule) did not ask: \(asking.isEmpty ? "no rule did" : asking.joined(separator: ", "))")
+                let others = asking.isEmpty ? "no rule did" : asking.joined(separator: ", ")
+                throw .refused(.invalid, "rule \(rule) did not require a check: \(others)")
             }
             return rule
         }
         guard let only = asking.first, asking.count == 1 else {
             throw .refused(
-                .invalid, asking.isEmpty ? "no rule asked in this decision" : "name the rule: \(asking.joined(separator: ", "))")
+                .invalid,
+                asking.isEmpty ? "no rule required a check in this decision" : "name the rule: \(asking.joined(separator: ", "))")
         }
         return only
     }
@@ -177,10 +179,10 @@ package struct ReviewRepository: Sendable {
         let isPlain = PersonText.isPlain(text)
         let text = PersonText.withSingleSpaces(text)
         guard isPlain, !text.isEmpty, text.utf8.count <= textOctets else {
-            throw .refused(.invalid, "\(what) is one line of 1 to \(textOctets) octets, without characters that are not seen")
+            throw .refused(.invalid, "\(what) must be one line of 1 to \(textOctets) octets, without invisible characters")
         }
         guard !text.utf8.contains(UInt8(ascii: "@")) else {
-            throw .refused(.invalid, "\(what) holds no addresses: name the decision or the account")
+            throw .refused(.invalid, "\(what) must not contain an address: name the decision or the account")
         }
         return text
     }
@@ -219,7 +221,8 @@ extension DatabaseConnection {
         }
     }
 
-    /// - Parameter team: the team whose decisions are counted: the app may have belonged to another team before.
+    /// - Parameter team: the team whose decisions are counted: the app may have belonged to another
+    ///   team before.
     fileprivate func reviewAccount(grant: Int64, team: Int64, now: Int64) throws(StoreFailure) -> ReviewAccount? {
         func decisions(_ condition: SQL) -> SQL {
             "(SELECT COUNT(*) FROM decisions d WHERE d.grant_id = g.id AND d.team_id = \(team) AND \(condition))"

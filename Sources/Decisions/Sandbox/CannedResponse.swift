@@ -1,20 +1,20 @@
-// Test subjects of the sandbox: their names select the answer that a backend's developer wants to see.
+// Test subjects of the sandbox: their names select the answer that a developer of a backend wants.
 
 import RiskPolicy
 
 /// A fixed answer.
 package enum CannedResponse: Sendable, Hashable {
     case allow
-    /// Asks for these challenges, weakest first, for this reason.
+    /// Requires one of these challenges, weakest first, for this reason.
     case ask([String], reason: String)
-    /// The answer given while the store is away.
+    /// The answer while the store is unavailable.
     case degraded
     /// 503.
     case unavailable
 
     /// By `sub`, with a description for developers.
     package static let subjects: [(name: String, answer: CannedResponse, purpose: String)] = [
-        ("test-allow", .allow, "allow, whatever the event"),
+        ("test-allow", .allow, "allow, for every event"),
         ("test-human-check", .ask(["human_check"], reason: "TEST"), "asked for human_check"),
         ("test-email-code", .ask(["email_code"], reason: "TEST"), "asked for email_code"),
         ("test-reauthenticate", .ask(["reauthenticate"], reason: "TEST"), "asked for reauthenticate"),
@@ -31,7 +31,7 @@ package enum CannedResponse: Sendable, Hashable {
     /// The answer for a test subject; nil for all others, for whom the policy decides.
     package static func answer(_ name: String) -> CannedResponse? { subjects.first { $0.name == name }?.answer }
 
-    /// The decision with this answer instead of the policy's.
+    /// The decision with this answer instead of the policy's answer.
     func applied(to record: DecisionRecord) -> DecisionRecord {
         var record = record
         record.asked = []

@@ -49,7 +49,7 @@ package struct SandboxIssuer: Sendable, IssuerDirectory, VerificationKeySource {
     private let key: IdentitySigningKey
     private let keySet: JWKSet
 
-    /// Creates a key. Throws where the library fails.
+    /// Creates a key. Throws if the library fails.
     package static func make(issuer: String) throws -> SandboxIssuer {
         let (key, _) = try IdentitySigningKey.generate()
         return SandboxIssuer(issuer: issuer, key: key, keySet: JWKSet([key.verificationKey]))

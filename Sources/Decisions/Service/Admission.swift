@@ -1,10 +1,12 @@
-// Limits how many questions use the store at a time: further ones are refused immediately instead of waiting.
+// Limits the number of requests that use the store at a time. Further ones are refused at once
+// instead of waiting.
 
 import Synchronization
 
-/// Admits questions.
+/// Admits requests.
 final class Admission: Sendable {
-    /// As many as the store answers in some 25 ms at ten thousand a second. They share reads and writes.
+    /// The number that the store answers in some 25 ms, at ten thousand a second. They share reads
+    /// and writes.
     static let standardLimit = 256
 
     private let limit: Int

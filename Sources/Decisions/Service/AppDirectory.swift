@@ -1,10 +1,12 @@
-// Apps in memory: a question needs no read for its app, and can be answered while the store is away.
+// Apps in memory. A request needs no read for its app, and gets an answer while the store is
+// unavailable.
 
 import Accounts
 import Database
 import Synchronization
 
-/// Apps by `client_id`: at most `freshness` old while the store answers, and as last known while it does not.
+/// Apps by `client_id`. They are at most `freshness` old while the store answers, and as last known
+/// while it does not.
 package final class AppDirectory: Sendable {
     private struct Entry {
         let app: DecisionApp
@@ -13,7 +15,7 @@ package final class AppDirectory: Sendable {
 
     /// Seconds after which an app is read again.
     package static let freshness: Int64 = 5
-    /// Apps held; beyond it all are read again.
+    /// Most apps in memory; beyond it all are read again.
     private static let capacity = 100_000
 
     private let repository: AppRepository
@@ -21,7 +23,7 @@ package final class AppDirectory: Sendable {
 
     package init(_ repository: AppRepository) { self.repository = repository }
 
-    /// Reads all apps, so that none is unknown if the store goes away. Blocks.
+    /// Reads all apps, so that none is unknown if the store becomes unavailable. Blocks.
     package func preload(now: Int64) throws(StoreFailure) {
         let apps = try repository.decisionApps(limit: Self.capacity)
         entries.withLock { entries in
@@ -29,7 +31,7 @@ package final class AppDirectory: Sendable {
         }
     }
 
-    /// An app that is known and fresh; nil where it must be read again.
+    /// An app that is known and fresh; nil if it must be read again.
     package func fresh(_ clientID: String, now: Int64) -> DecisionApp? {
         entries.withLock { entries in
             guard let entry = entries[clientID], now - entry.readAt < Self.freshness else { return nil }

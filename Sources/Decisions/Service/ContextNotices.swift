@@ -1,11 +1,12 @@
-// Says in the log and in the metrics what context was left out or could not be used, without a line for each question.
+// Reports context that was left out or unusable in the log and in the metrics, without a line for
+// each request.
 
 import CEL
 import Logging
 import RiskPolicy
 import Synchronization
 
-/// Which app was named for which context, and when.
+/// The last report of each app and context.
 final class ContextNotices: Sendable {
     private struct Key: Hashable {
         let app: ExactString
@@ -13,14 +14,14 @@ final class ContextNotices: Sendable {
         let fault: SignalFault?
     }
 
-    /// Seconds after which the same context of an app is named again.
+    /// Seconds after which the same context of an app is reported again.
     private static let interval: Int64 = 3_600
-    /// Beyond this, all are forgotten: names come from outside.
+    /// Beyond this number, all are forgotten, because backends choose the names.
     private static let maximum = 1_000
 
     private let last = Mutex<[Key: Int64]>([:])
 
-    /// Whether the log should name it now.
+    /// Whether the log should report it now.
     func isDue(_ name: String, _ fault: SignalFault?, app: String, now: Int64) -> Bool {
         let key = Key(app: ExactString(app), name: ExactString(name), fault: fault)
         return last.withLock { last in
@@ -33,7 +34,7 @@ final class ContextNotices: Sendable {
 }
 
 extension DecisionService {
-    /// Names what a question's context was not used for.
+    /// Reports the context of a request that was not used.
     func noteContext(_ record: DecisionRecord) {
         let troubles = record.contextTroubles
         func tell(_ kind: ContextTrouble, _ name: String, _ fault: SignalFault?, _ message: Logger.Message) {
@@ -52,18 +53,18 @@ extension DecisionService {
     }
 }
 
-/// What became of context that was not used, as answers, log and metrics name it.
+/// Why context was not used, by the names in answers, log and metrics.
 package enum ContextTrouble: String, Sendable, CaseIterable {
     case ignored = "ignored_context"
     case invalid = "invalid_context"
 }
 
-/// Names of context as labels of a metric: a few, whatever backends send.
+/// Names of context as labels of a metric: a limited number, for any names that backends send.
 final class ContextLabels: Sendable {
     private static let maximum = 50
     private let known = Mutex<[ExactString]>([])
 
-    /// The name, or one for all that came later.
+    /// The name, or one common label for all later names.
     func label(_ name: String) -> String {
         let exact = ExactString(name)
         return known.withLock { known in

@@ -1,4 +1,5 @@
-// What this process remembers: nonces and first statuses, so that no one can try again while the store is away.
+// The memory of this process: nonces and first statuses, so that no one can try again while the
+// store is unavailable.
 
 import Synchronization
 
@@ -32,7 +33,7 @@ struct BoundedMemory<Key: Hashable & Sendable, Value: Sendable>: Sendable {
             if values[oldest.key]?.number == oldest.number { values[oldest.key] = nil }
             first += 1
         }
-        // The list is rebuilt now and then, not at every step.
+        // The list is rebuilt only sometimes, not at every step.
         if order.count >= 3 * capacity {
             order = order[first...].filter { values[$0.key]?.number == $0.number }
             first = 0
@@ -61,7 +62,7 @@ package final class DecisionMemory: Sendable {
     /// The earlier use of a nonce in this process.
     package func nonce(_ mark: [UInt8]) -> ConsumedNonce? { state.withLock { $0.nonces[mark] } }
 
-    /// Consumes a nonce; returns its earlier use, nil where it is new.
+    /// Consumes a nonce; returns its earlier use, nil if it is new.
     package func consume(_ nonce: ConsumedNonce) -> ConsumedNonce? {
         state.withLock { state in
             if let before = state.nonces[nonce.mark] { return before }
@@ -73,7 +74,8 @@ package final class DecisionMemory: Sendable {
     /// Records a nonce that the store has consumed.
     package func remember(_ nonce: ConsumedNonce) { state.withLock { $0.nonces.set(nonce.mark, nonce) } }
 
-    /// The first status that a subject's tokens gave while the store was away; where there is none, `given` becomes the first.
+    /// The first status that a subject's tokens gave while the store was unavailable; if there is
+    /// none, `given` becomes the first.
     package func firstStatus(_ subject: [UInt8], given: Int?) -> Int? {
         state.withLock { state in
             if let known = state.statuses[subject] { return known }

@@ -1,4 +1,5 @@
-// The parts that decide and keep the log: created once for each process, used by routes, services and commands.
+// The parts that decide and write the log: created once for each process, used by routes, services
+// and commands.
 
 import Accounts
 import Database
@@ -28,7 +29,7 @@ package struct DecisionParts: Sendable {
 
     /// - Parameters:
     ///   - lists: live lists; the caller keeps them up to date.
-    ///   - own: the `iss` of this installation's tokens and their signer; nil where it issues none.
+    ///   - own: the `iss` of this installation's tokens and their signer; nil if it issues none.
     ///   - executor: runs calls of the store, which block.
     ///   - interpreting: runs policies that take long; nil for the same executor.
     ///   - metrics: counts decisions by outcome and rule.
@@ -56,7 +57,7 @@ package struct DecisionParts: Sendable {
         ) { record in
             guard let metrics else { return }
             metrics.decisions(record.decision).add()
-            // Rule names are set by the operator: there are as many as in the policy.
+            // The operator sets the names of rules, so their number is that of the policy.
             for rule in record.asked.isEmpty ? record.skips : record.asked { metrics.decisionRules(rule).add() }
             for rule in record.errors { metrics.decisionErrors(rule).add() }
             let troubles = record.contextTroubles
@@ -70,7 +71,7 @@ package struct DecisionParts: Sendable {
         idempotency = IdempotencyGuard(store: store, executor: executor, breaker: breaker, now: now)
     }
 
-    /// Writes what waits and releases everything: for commands.
+    /// Writes waiting data and releases everything: for commands.
     package func end() throws {
         defer { close() }
         try log.flush()

@@ -17,7 +17,8 @@ extension DecisionService {
         DecisionResponse.json(try await logged(id, team), now: now())
     }
 
-    /// Records an outcome or a label. Throws `DecisionError`: unavailable while the store is away.
+    /// Records an outcome or a label. Throws `DecisionError`: unavailable while the store is
+    /// unavailable.
     package func report(_ report: DecisionReport, of id: String, for team: Requester) async throws -> String {
         _ = try await logged(id, team)
         let time = now()
@@ -106,17 +107,18 @@ extension DecisionService {
         }
     }
 
-    /// An allow is valid until it expires; a passed check is valid as long as outcomes are accepted.
+    /// An allow is valid until it expires. A passed check is valid as long as outcomes are
+    /// accepted.
     private static func checkPermitted(_ decision: LoggedDecision, now: Int64) throws(DecisionError) {
         if decision.record.decision == PolicyDecision.allow.rawValue {
-            guard now < decision.record.expiresAt else { throw .conflict("the decision has expired: ask again") }
+            guard now < decision.record.expiresAt else { throw .conflict("the decision has expired: send a new request") }
             return
         }
         guard decision.checks.contains(where: { $0.passedAt != nil }) else {
             throw .conflict("one of the challenges must be passed and reported first")
         }
         guard now - decision.record.evaluatedAt <= CheckRecord.reportingTime else {
-            throw .conflict("the decision is too old: ask again")
+            throw .conflict("the decision is too old: send a new request")
         }
     }
 

@@ -2,7 +2,7 @@
 
 import RiskPolicy
 
-/// A question and its counts.
+/// A request and its counts.
 struct CountedVelocity: Sendable {
     let tallies: [VelocityTally]
     let event: PolicyEvent
@@ -17,7 +17,7 @@ extension DecisionService {
         return { [lists] domain in lists?.domainClass(domain) ?? DomainClass.of(domain) }
     }
 
-    /// What the policy counts for a question; nil where it counts nothing.
+    /// The counts of the policy for a request; nil if it counts nothing.
     func velocity(_ asking: DecisionContext) -> VelocityQuestion? {
         let counters = asking.policy.policy.counters
         guard !counters.isEmpty else { return nil }
@@ -29,7 +29,7 @@ extension DecisionService {
         return question
     }
 
-    /// Counts a question once.
+    /// Counts a request once.
     /// - Parameter turn: the buffer's turn before the store was read.
     func count(_ read: QuestionHistory, _ event: PolicyEvent, turn: Int) async throws -> CountedVelocity? {
         guard !read.tallies.isEmpty else { return nil }
@@ -40,13 +40,14 @@ extension DecisionService {
                 return CountedVelocity(
                     tallies: read.tallies, event: event, counts: Dictionary(uniqueKeysWithValues: byCounter))
             }
-            // A flush ended meanwhile, so the read may lack its counts. After repeated attempts, one batch may be missing.
+            // A flush ended during the read, so the read may lack its counts. After several
+            // attempts, one batch may be missing.
             turn = attempt < Self.velocityAttempts ? log.velocity.turn : nil
             stored = try await executor.run { [store] in try store.velocity.stored(read.tallies) }
         }
         return nil
     }
 
-    /// How often counters are read again because a flush ended meanwhile.
+    /// How often counters are read again after a flush ended during the read.
     private static let velocityAttempts = 3
 }

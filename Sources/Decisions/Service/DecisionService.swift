@@ -1,4 +1,4 @@
-// Answers questions: reads the facts, decides by the pure core, and applies the changes.
+// Answers requests: reads the facts, decides with the pure core, and applies the changes.
 
 import Database
 import Accounts
@@ -14,25 +14,28 @@ import Synchronization
 package struct DecisionReply: Sendable {
     /// One line of JSON.
     package let body: String
-    /// The new decision; nil where an earlier answer is repeated.
+    /// The new decision; nil for a repeated earlier answer.
     package let record: DecisionRecord?
 }
 
-/// Answers questions. Share one instance between threads.
+/// Answers requests. Share one instance between threads.
 ///
-/// While the store is away it still answers, marked `degraded`: without history, from the token and this process's memory.
+/// While the store is unavailable it still answers, marked `degraded`: without history, from the
+/// token and this process's memory.
 package final class DecisionService: Sendable {
     /// Settings of the service.
     package struct Settings: Sendable {
-        /// The `iss` of this installation's own tokens; nil where it issues none.
+        /// The `iss` of this installation's own tokens; nil if it issues none.
         package var ownIssuer: String?
         /// How long an answer is valid, in seconds.
         package var validity: Int64
         /// Fixed answers for test subjects, by `sub`; nil outside a sandbox.
         package var canned: (@Sendable (String) -> CannedResponse?)?
-        /// Questions that use the store at a time; further ones are refused with `DecisionError.busy`.
+        /// Requests that use the store at a time; further ones are refused with
+        /// `DecisionError.busy`.
         package var atOnce = Admission.standardLimit
-        /// Whether a question is refused for context that the policy does not declare, or cannot use: for developers.
+        /// Whether context that the policy does not declare, or cannot use, leads to a refusal: for
+        /// developers.
         package var refusesOddContext: Bool
 
         package init(
@@ -46,13 +49,13 @@ package final class DecisionService: Sendable {
         }
     }
 
-    /// The subject and facts of a question's verified token.
+    /// The subject and facts of a request's verified token.
     struct VerifiedSubject: Sendable {
         let facts: TokenFacts
         let subject: GrantSubject
         /// `DecisionMarks.subject`.
         let subjectMark: [UInt8]
-        /// `DecisionMarks.nonce`; nil where the token has none.
+        /// `DecisionMarks.nonce`; nil if the token has none.
         let nonceMark: [UInt8]?
         /// Seconds since 1970: from then on the token is certainly refused.
         let endsAt: Int64
@@ -60,28 +63,31 @@ package final class DecisionService: Sendable {
         let name: String
     }
 
-    /// Minimum seconds between two writes of when a grant was seen: `hours_since_seen` counts hours.
+    /// Minimum seconds between two writes of when a grant was seen, because `hours_since_seen`
+    /// counts hours.
     private static let seenResolution: Int64 = 3_600
-    /// Most attempts to decide a question whose grant changes meanwhile.
+    /// Most attempts for a request whose grant changes during the decision.
     private static let attempts = 3
 
     let store: Store
     private let policies: any PolicySource
     let lists: ListsInForce?
     private let verifier: any IdentityTokenVerifying
-    /// 1.6 times the rate of questions that are logged one by one (docs/decisions/070).
+    /// 1.6 times the rate of requests that are logged one by one (docs/decisions/070).
     let log: DecisionLogBuffer
     /// 1.7 times the rate of sign-ups that are written one by one.
     let commits: GroupCommit
-    /// 1.05 times the rate of reads one by one, between 0.6 and 1.7 by the round: not decided on a busy machine.
+    /// 1.05 times the rate of reads one by one, between 0.6 and 1.7 by the round: not conclusive on
+    /// a busy machine.
     private let reads: GroupRead
     private let admission: Admission
     let executor: any BlockingExecutor
-    /// Where policies that may take long decide: some ten milliseconds of work, too much for Swift's few threads.
+    /// The executor for policies that take long: some ten milliseconds of work, too much for
+    /// Swift's few threads.
     private let interpreting: any BlockingExecutor
-    /// Not faster than a read for each question (0.9): it answers while the store is away.
+    /// Not faster than a read for each request (0.9): it answers while the store is unavailable.
     let apps: AppDirectory
-    /// Not for speed: no one can try a token again while the store is away.
+    /// Not for speed: no one can try a token again while the store is unavailable.
     let memory: DecisionMemory
     let breaker: StoreBreaker
     package let statistics = DecisionStatistics()
@@ -90,13 +96,14 @@ package final class DecisionService: Sendable {
     let logger: Logger
     /// Called once for each decision, for metrics.
     private let observe: @Sendable (DecisionRecord) -> Void
-    /// Not for speed: a line in the log each hour instead of one for each question.
+    /// Not for speed: a line in the log each hour instead of one for each request.
     let notices = ContextNotices()
-    /// 1.05 times the rate without it, between 0.7 and 1.9 by the round: not decided on a busy machine.
+    /// 1.05 times the rate without it, between 0.7 and 1.9 by the round: not conclusive on a busy
+    /// machine.
     private let rates = Mutex<[Int64: (rates: AppRates, readAt: Int64)]>([:])
 
     /// - Parameters:
-    ///   - lists: live lists; nil where there are none: what depends on them is then missing.
+    ///   - lists: live lists; nil if there are none: signals that depend on them are then missing.
     ///   - executor: runs calls of the store, which block.
     ///   - interpreting: runs policies that take long; nil for the same executor. Do not share it with health requests.
     package init(
@@ -126,13 +133,14 @@ package final class DecisionService: Sendable {
         apps = AppDirectory(store.apps)
     }
 
-    /// Reads what must be known if the store goes away. Blocks.
+    /// Reads the data that is needed while the store is unavailable. Blocks.
     package func warmUp() throws { try apps.preload(now: now()) }
 
     // MARK: Deciding
 
-    /// Answers a question. Throws `DecisionError` only for invalid questions: a valid one always gets an answer, unless there
-    /// are too many at the same time (`busy`) or its token cannot be verified now.
+    /// Answers a request. Throws `DecisionError` for invalid requests. A valid one always gets an
+    /// answer, unless there are too many at the same time (`busy`) or its token cannot be verified
+    /// now.
     package func decide(_ question: DecisionRequest, for team: Requester) async throws -> DecisionReply {
         try question.check()
         let time = try clock()
@@ -166,7 +174,7 @@ package final class DecisionService: Sendable {
         return try await decideWithoutHistory(asking)
     }
 
-    /// One question and everything that belongs to it.
+    /// One request and all data that belongs to it.
     struct DecisionContext: Sendable {
         let question: DecisionRequest
         let app: DecisionApp
@@ -189,7 +197,8 @@ package final class DecisionService: Sendable {
         let device = try await device(asking)
         var counted: CountedVelocity?
         var isAnswered = false
-        // A question that gets its earlier answer, or is decided again without history, must not be counted twice.
+        // A request that gets its earlier answer, or is decided again without history, must not be
+        // counted twice.
         defer { if !isAnswered, let counted { log.velocity.takeBack(counted.tallies, counted.event) } }
         for attempt in 1...Self.attempts {
             let turn = log.velocity.turn
@@ -201,7 +210,7 @@ package final class DecisionService: Sendable {
                 context: asking.context, time: asking.time)
             facts.lists = lists(asking)
             if let known = counted, known.event != view.event {
-                // The event changed meanwhile: count the question under the new event.
+                // The event has changed: count the request under the new event.
                 log.velocity.takeBack(known.tallies, known.event)
                 counted = nil
             }
@@ -220,7 +229,7 @@ package final class DecisionService: Sendable {
                 await log.waitForRoom(executor)
                 return DecisionReply(body: answer, record: record)
             }
-            // The last attempt is written regardless of changes.
+            // The last attempt is written regardless of other changes.
             if attempt == Self.attempts { decisionWrite.expected = nil }
             switch try await store.decisionWrites.apply(decisionWrite, in: commits) {
             case .written:
@@ -257,7 +266,8 @@ package final class DecisionService: Sendable {
         return (read, asking.source.readsRates ? known ?? read.rates : nil)
     }
 
-    /// What is known of the device that the question names. From now on the account counts as one of the device.
+    /// The facts about the device that the request names. From now on the account counts as one of
+    /// the device.
     private func device(_ asking: DecisionContext) async throws -> DeviceFacts? {
         guard let device = asking.question.device,
             let account = asking.account
@@ -340,7 +350,7 @@ package final class DecisionService: Sendable {
         }
     }
 
-    // MARK: What belongs to a question
+    // MARK: The data of a request
 
     func clock() throws -> CELTimestamp {
         guard let time = CELTimestamp(seconds: now()) else {
@@ -349,7 +359,7 @@ package final class DecisionService: Sendable {
         return time
     }
 
-    /// The app of a question. An app of another team is treated like one that does not exist.
+    /// The app of a request. An app of another team is treated like one that does not exist.
     func app(_ clientID: String, of team: Requester) async throws -> DecisionApp {
         let time = now()
         var app = apps.fresh(clientID, now: time)
@@ -364,7 +374,7 @@ package final class DecisionService: Sendable {
             }
             if app == nil, !breaker.isClosed {
                 throw DecisionError.unavailable(
-                    "the store is unavailable, and this app was not asked about before", retryAfter: 5)
+                    "the store is unavailable, and this host has no data about the app", retryAfter: 5)
             }
         }
         guard let app = app?.asked(by: team.number) else {
@@ -373,7 +383,7 @@ package final class DecisionService: Sendable {
         return app
     }
 
-    /// The question's token, verified.
+    /// The request's token, verified.
     private func meaning(of question: DecisionRequest, app: DecisionApp, now: Int64) async throws -> VerifiedSubject? {
         guard let token = question.identityToken else { return nil }
         return try await meaning(of: token, nonce: question.nonce, sub: question.sub, app: app, now: now)
@@ -419,13 +429,13 @@ package final class DecisionService: Sendable {
     func repeated(_ used: ConsumedNonce, by token: VerifiedSubject, event: String) throws -> DecisionReply {
         guard constantTimeEqual(used.subject, token.subjectMark), event == used.claimedEvent || event == used.event else {
             statistics.countRepeatedNonce()
-            throw DecisionError.conflict("the nonce was used before, for another account or event: ask for a new token")
+            throw DecisionError.conflict("the nonce was used before, for another account or event: request a new token")
         }
         return DecisionReply(body: used.answer, record: nil)
     }
 
-    /// `rd_`, seven characters of time and 95 random bits. Decisions of the same time are adjacent in the log's index, so that
-    /// writes are not spread over all of it.
+    /// `rd_`, seven characters of time and 95 random bits. Decisions of the same time are adjacent
+    /// in the log's index, so that writes do not spread over all of it.
     static func newID(now: Int64) throws -> String {
         let time = String(decoding: Base32.encode(UInt64(clamping: now), digits: 7), as: UTF8.self)
         return "rd_" + time + Base32.characters(fromRandom: try SecureRandom.bytes(count: 19))

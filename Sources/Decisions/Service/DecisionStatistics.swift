@@ -4,7 +4,7 @@ import Synchronization
 
 /// Counts since the process started.
 package final class DecisionStatistics: Sendable {
-    /// Counted separately: few values each.
+    /// The kinds of counts, with few values each.
     package struct Kind: Hashable, Sendable {
         package let event: String
         package let decision: String

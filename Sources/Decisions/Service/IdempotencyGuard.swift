@@ -5,9 +5,11 @@ import Database
 import MailCrypto
 import Synchronization
 
-/// Not for speed: while the store is away, a repeated request gets the same answer from here.
+/// Not for speed: while the store is unavailable, a repeated request gets the same answer from
+/// here.
 ///
-/// Remembers answers by key, per team and endpoint. While the store is away only memory is used, so that answers go on.
+/// Remembers answers by key, per team and endpoint. While the store is unavailable only memory is
+/// used, so that answers continue.
 package final class IdempotencyGuard: Sendable {
     fileprivate struct Key: Hashable, Sendable {
         let team: Int64
@@ -21,7 +23,7 @@ package final class IdempotencyGuard: Sendable {
         var answer: String?
     }
 
-    /// A key that was claimed: finish or abandon it.
+    /// A claimed key: finish or abandon it.
     package struct Claim: Sendable {
         fileprivate let key: Key
         fileprivate let isStored: Bool
@@ -29,7 +31,7 @@ package final class IdempotencyGuard: Sendable {
         fileprivate let begunAt: Int64
     }
 
-    /// What to do with a request.
+    /// The action for a request.
     package enum Verdict: Sendable {
         case proceed(Claim)
         case answered(String)
@@ -37,7 +39,7 @@ package final class IdempotencyGuard: Sendable {
         case otherBody
     }
 
-    /// Answers held in memory: some 700 octets each.
+    /// Answers in memory: some 700 octets each.
     private static let capacity = 20_000
 
     private let store: Store
@@ -91,7 +93,7 @@ package final class IdempotencyGuard: Sendable {
         }
     }
 
-    /// The verdict from memory; nil where the key is new, which then counts as in flight.
+    /// The verdict from memory; nil if the key is new. A new key then counts as in progress.
     private func remembered(_ key: Key, _ hash: [UInt8], _ time: Int64) -> Verdict? {
         entries.withLock { entries in
             if let entry = entries[key], time - entry.begunAt < IdempotencyRepository.retention {
@@ -104,7 +106,7 @@ package final class IdempotencyGuard: Sendable {
         }
     }
 
-    /// Keeps the answer.
+    /// Stores the answer.
     package func finish(_ claim: Claim, _ answer: String) async {
         entries.withLock { entries in
             guard var entry = entries[claim.key], entry.begunAt == claim.begunAt else { return }
@@ -120,7 +122,7 @@ package final class IdempotencyGuard: Sendable {
         }
     }
 
-    /// Frees the key of a request without an answer to keep.
+    /// Frees the key of a request without an answer to store.
     package func abandon(_ claim: Claim) async {
         entries.withLock { entries in
             if entries[claim.key]?.begunAt == claim.begunAt { entries.remove(claim.key) }

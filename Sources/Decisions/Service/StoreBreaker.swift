@@ -1,8 +1,9 @@
-// Whether to use the store now: one question finds out that it is away; the others do not wait for it.
+// Whether to use the store now. One request notices that the store is unavailable, and the others
+// do not wait for it.
 
 import Synchronization
 
-/// Open for a second after each failure: until then questions are answered without the store.
+/// Open for a second after each failure: until then requests are answered without the store.
 package final class StoreBreaker: Sendable {
     private let retryAt = Mutex<Double>(-.infinity)
     /// Seconds, on a clock that never goes back.
@@ -13,7 +14,7 @@ package final class StoreBreaker: Sendable {
 
     package init(monotonic: @escaping @Sendable () -> Double = StoreBreaker.uptime) { self.monotonic = monotonic }
 
-    /// Whether to ask the store.
+    /// Whether to use the store.
     package var isClosed: Bool { retryAt.withLock { monotonic() >= $0 } }
 
     /// Records a failure.

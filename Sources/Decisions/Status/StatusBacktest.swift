@@ -6,13 +6,14 @@ import Database
 import Support
 import RiskPolicy
 
-/// How many would get which status, and how many of those a team has since labelled fraudulent.
+/// The number of people who would get each status, and how many of those a team has since labelled
+/// fraudulent.
 package struct StatusBacktest: Sendable {
     /// For one status.
     package struct Count: Sendable, Equatable {
-        /// As it was given.
+        /// The number to whom it was given.
         package var before = 0
-        /// As the candidate would give it.
+        /// The number to whom the candidate would give it.
         package var after = 0
         /// Of those counted in `after`: consents for which a team reported fraud.
         package var fraudulentAfter = 0

@@ -1,4 +1,4 @@
-// Decides how likely a user is to be real, when an app is first authorized.
+// Decides how likely a user is to be real, at the first authorization of an app.
 
 import Accounts
 import CEL
@@ -7,7 +7,8 @@ import InternetMessage
 import RiskPolicy
 import SignIn
 
-/// Runs the status policy in force, in the transaction of the authorization, so that two concurrent ones see each other.
+/// Runs the status policy in force, in the transaction of the authorization, so that two concurrent
+/// ones see each other.
 package struct StatusDecider: StatusSource {
     let store: Store
     let policies: ActivePolicies
@@ -31,7 +32,7 @@ package struct StatusDecider: StatusSource {
         guard try facts.isDue(connection) else { return nil }
         var values = try facts.values(connection)
         values.merge(try facts.values(of: request.method, request.signIn, connection)) { $1 }
-        // As the authorization will store it.
+        // The value that the authorization will store.
         values[.userManaged] = .bool(request.orgID != nil)
         if let domain = inbox?.address.revealed.domain {
             values[.inboxDomainClass] = .string((lists?.domainClass(domain) ?? DomainClass.of(domain)).rawValue)
@@ -44,7 +45,8 @@ package struct StatusDecider: StatusSource {
             policyVersion: loaded.version, policyHash: loaded.hash)
     }
 
-    /// Known facts about a user for an app, except the sign-in: for tests of what other teams add to them.
+    /// Known facts about a user for an app, except the sign-in: for tests of the facts that other
+    /// teams add.
     package func signals(
         _ connection: any DatabaseConnection, userID: String, clientID: String, now: Int64
     ) throws(StoreFailure) -> [StandardSignal: CELValue] {

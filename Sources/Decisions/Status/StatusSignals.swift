@@ -7,7 +7,8 @@ import Support
 import RiskPolicy
 import SignIn
 
-/// Reads the signals. A number that includes other teams is nil for fewer than `teamsNeeded`, as it would reveal one.
+/// Reads the signals. A number that includes other teams is nil for fewer than `teamsNeeded` teams,
+/// because it would reveal one of them.
 struct StatusSignals {
     static let teamsNeeded = 3
     private static let day: Int64 = 86_400
@@ -16,11 +17,11 @@ struct StatusSignals {
     /// The app's team and group of apps.
     let team: Int64
     let group: Int64
-    /// The inbox that will receive mail; nil where there is none.
+    /// The inbox that will receive mail; nil if there is none.
     let inbox: Int64?
     let now: Int64
 
-    /// Whether the user needs a status: not while an authorized consent has one.
+    /// Whether the user needs a status: not if an authorized consent has one.
     func isDue(_ connection: any DatabaseConnection) throws(StoreFailure) -> Bool {
         let settled: Int64? = try connection.value(
             """
@@ -58,7 +59,7 @@ struct StatusSignals {
 
     private var isOfApp: SQL { "\(SQL.filter("a.team_id")) = \(team) AND \(SQL.filter("g.group_id")) = \(group)" }
 
-    /// A total; nil where fewer than `teamsNeeded` teams take part in it.
+    /// A total; nil if fewer than `teamsNeeded` teams contribute to it.
     private func count(_ connection: any DatabaseConnection, _ sql: SQL) throws(StoreFailure) -> Int64? {
         guard let row = try connection.row(sql), try row["teams"] as Int64 >= Self.teamsNeeded else { return nil }
         return try row["n"]
@@ -149,7 +150,7 @@ struct StatusSignals {
                 """))
     }
 
-    /// How the user signed in.
+    /// The facts about how the user signed in.
     /// - Parameter method: the method at the built-in page; nil at the operator's own page.
     func values(
         of authentication: AuthenticationMethod, _ method: SignInMethod?, _ connection: any DatabaseConnection

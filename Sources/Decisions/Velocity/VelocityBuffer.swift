@@ -1,10 +1,11 @@
-// Counts of policies waiting for the store: they count immediately on this host, and within a second on the others.
+// Counts of policies that wait for the store. They count immediately on this host, and within a
+// second on the others.
 
 import Database
 import RiskPolicy
 import Synchronization
 
-/// 1.3 times the rate of questions that are written one by one (docs/decisions/070).
+/// 1.3 times the rate of requests that are written one by one (docs/decisions/070).
 ///
 /// Counts from any thread. `flush` is called several times a second; counts since the last `flush` are lost if the process is
 /// killed.
@@ -12,7 +13,8 @@ package final class VelocityBuffer: Sendable {
     /// A row that is not stored yet.
     private struct Waiting {
         var row: VelocityRow
-        /// For distinct values: the slice in which the store has the value; while that slice counts, the value is not new.
+        /// For distinct values: the slice in which the store has the value. While that slice
+        /// counts, the value is not new.
         let stored: Int64?
     }
 
@@ -21,11 +23,11 @@ package final class VelocityBuffer: Sendable {
         typealias Rows = [[UInt8]: [[UInt8]: Waiting]]
 
         var waiting: Rows = [:]
-        /// What `flush` is writing now.
+        /// The rows that `flush` is writing now.
         var writing: Rows = [:]
-        /// How many rows are in `waiting`.
+        /// Number of rows in `waiting`.
         var count = 0
-        /// Number of flushes that ended: what was read before a flush may lack what the flush wrote.
+        /// Number of flushes that ended. A read before a flush may lack the rows of that flush.
         var turn = 0
         var dropped = 0
 
@@ -43,7 +45,7 @@ package final class VelocityBuffer: Sendable {
             }
         }
 
-        /// Counts both what waits and what is being written.
+        /// Counts both the waiting rows and those that are being written.
         func count(_ tally: VelocityTally, _ stored: StoredVelocity) -> Int64 {
             let parts = [waiting[tally.mark], writing[tally.mark]].compactMap { $0 }
             guard tally.isDistinct else {
@@ -71,17 +73,19 @@ package final class VelocityBuffer: Sendable {
         self.capacity = capacity
     }
 
-    /// Read it before the store is read, and pass it to `count`.
+    /// Read it before reading the store, and pass it to `count`.
     package var turn: Int { state.withLock { $0.turn } }
 
     /// Number of counts dropped for lack of room since the start.
     package var dropped: Int { state.withLock { $0.dropped } }
 
-    /// Counts a question in the tallies that count its event, and returns the value of each counter, including this question.
+    /// Counts a request in the tallies that count its event, and returns the value of each counter,
+    /// including this request.
     /// - Parameters:
-    ///   - stored: what the store held, tally by tally.
+    ///   - stored: the stored values, tally by tally.
     ///   - turn: `turn` before the store was read; nil: count regardless of later writes.
-    /// - Returns: counts, tally by tally; nil, without counting, where a flush ended meanwhile: read the store again.
+    /// - Returns: counts, tally by tally; nil, without counting, if a flush ended during the read:
+    ///   read the store again.
     package func count(
         _ tallies: [VelocityTally], _ event: PolicyEvent, stored: [StoredVelocity], turn: Int?
     ) -> [Int64]? {
@@ -97,24 +101,25 @@ package final class VelocityBuffer: Sendable {
         }
     }
 
-    /// Counts a question for which the store could not be asked.
+    /// Counts a request for which the store could not be read.
     package func count(_ tallies: [VelocityTally], _ event: PolicyEvent) {
         state.withLock { state in
             for tally in tallies where tally.events.contains(event) { state.add(tally, by: 1, stored: nil, capacity: capacity) }
         }
     }
 
-    /// Takes back the counts of a question that must not count, because it gets an earlier answer.
+    /// Removes the counts of a request that must not count, because it gets an earlier answer.
     package func takeBack(_ tallies: [VelocityTally], _ event: PolicyEvent) {
         state.withLock { state in
-            // The first question with this value counted it too, so distinct values stay.
+            // The first request with this value counted it too, so distinct values stay.
             for tally in tallies where tally.events.contains(event) && !tally.isDistinct {
                 state.add(tally, by: -1, stored: nil, capacity: capacity)
             }
         }
     }
 
-    /// Writes what waits. What cannot be written keeps waiting, and the error is thrown.
+    /// Writes the waiting rows. Rows that cannot be written continue to wait, and the error is
+    /// thrown.
     package func flush() throws(StoreFailure) {
         try flushing.withLock { _ throws(StoreFailure) in try writeAll() }
     }
@@ -125,7 +130,7 @@ package final class VelocityBuffer: Sendable {
             (state.waiting, state.count) = ([:], 0)
             return state.writing
         }
-        // All parts of a mark together, because a mark is read as a whole.
+        // All parts of a mark go together, because a mark is read as a whole.
         var batch: [[UInt8]] = []
         var rows: [VelocityRepository.Key: VelocityRow] = [:]
         do {

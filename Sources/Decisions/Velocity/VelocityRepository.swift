@@ -1,22 +1,25 @@
-// Counts of policies in the store: read with a question's history, written once a second for many questions.
+// Counts of policies in the store: read with a request's history, written once a second for many
+// requests.
 
 import Accounts
 import Database
 
 /// Limits of counts.
 package enum VelocityLimits {
-    /// Distinct values are counted up to this number: a policy asks whether there are many, and each value needs a row.
+    /// Distinct values are counted up to this number: a policy checks whether there are many, and
+    /// each value needs a row.
     package static let distinct: Int64 = 1_000
-    /// Rows that are kept; beyond this number, those that end first are deleted, whatever their windows.
+    /// Stored rows. Beyond this number, those that end first are deleted, for all windows.
     package static let rows: Int64 = 5_000_000
-    /// Rows that may wait to be written while the store is away.
+    /// Rows that may wait to be written while the store is unavailable.
     package static let waiting = 100_000
 }
 
 /// The stored value for a tally.
 package struct StoredVelocity: Sendable, Hashable {
     package var count: Int64
-    /// For distinct values: the last slice with the question's own value; nil where it is not among them.
+    /// For distinct values: the last slice with the request's own value; nil if it is not among
+    /// them.
     package var own: Int64?
 
     package init(count: Int64 = 0, own: Int64? = nil) { (self.count, self.own) = (count, own) }
@@ -51,7 +54,8 @@ package struct VelocityRepository: Sendable {
     /// Adds to rows, and creates missing ones.
     package func add(_ rows: [Key: VelocityRow]) throws(StoreFailure) {
         guard !rows.isEmpty else { return }
-        // In the same order on every host: of two that write the same rows, one waits for the other.
+        // The order is the same on every host: of two hosts that write the same rows, one waits for
+        // the other.
         let sorted = rows.sorted { $0.key < $1.key }
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.insert(
@@ -73,7 +77,8 @@ package struct VelocityRepository: Sendable {
         return Int(max(0, (count ?? 0) - limit))
     }
 
-    /// Deletes at most `limit` rows, those that end first; returns how many. Use about a thousand, so that others do not wait.
+    /// Deletes at most `limit` rows, those that end first; returns how many. Use about a thousand,
+    /// so that others do not wait.
     package func trim(_ limit: Int) throws(StoreFailure) -> Int { try delete("1 = 1", limit: Int64(limit)) }
 
     private func delete(_ condition: SQL, limit: Int64) throws(StoreFailure) -> Int {

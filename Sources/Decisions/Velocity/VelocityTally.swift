@@ -1,15 +1,15 @@
-// A question as seen by a counter of the policy: the row that it reads, and the row that it adds to.
+// A request as seen by a counter of the policy: the row that it reads, and the row that it adds to.
 
 import Accounts
 import RiskPolicy
 
-/// One counter's view of one question, without values in the clear.
+/// One counter's view of one request, with values only as marks.
 package struct VelocityTally: Sendable, Hashable {
     /// The counter's index in the policy.
     package let counter: Int
     /// `DecisionMarks.velocity` of the value that the counter counts by.
     package let mark: [UInt8]
-    /// The row of the mark that counts this question: its slice, or the mark of the distinct value.
+    /// The row of the mark that counts this request: its slice, or the mark of the distinct value.
     package let part: [UInt8]
     package let isDistinct: Bool
     /// The current slice.
@@ -22,14 +22,15 @@ package struct VelocityTally: Sendable, Hashable {
     package let events: Set<PolicyEvent>
 }
 
-/// The values of a question that counters can use.
+/// The values of a request that counters can use.
 package struct VelocityQuestion: Sendable {
     package var counters: [PolicyCounter]
-    /// By event, the indexes of the counters that count it or are read at it; an event without an entry has all of them.
+    /// By event, the indexes of the counters that count it or are read at it; an event without an
+    /// entry uses all of them.
     package var used: [PolicyEvent: Set<Int>] = [:]
-    /// The store's number of the team that asks.
+    /// The store's number of the requesting team.
     package var team: Int64
-    /// How the question names the account; nil where it names none.
+    /// The request's name for the account; nil if it names none.
     package var account: String?
     package var device: String?
     /// By the name after `context.`.
@@ -51,11 +52,11 @@ package struct VelocityQuestion: Sendable {
         self.now = now
     }
 
-    /// The tallies of the event's counters whose values the question contains.
+    /// The tallies of the event's counters whose values the request contains.
     /// - Parameters:
     ///   - event: as determined by Postern.
-    ///   - inbox: a keyed hash of the account's inbox; nil where it is unknown.
-    ///   - domain: the inbox's domain; nil where it is unknown or shared by many people.
+    ///   - inbox: a keyed hash of the account's inbox; nil if it is unknown.
+    ///   - domain: the inbox's domain; nil if it is unknown or shared by many people.
     package func tallies(_ event: PolicyEvent, inbox: [UInt8]?, domain: String? = nil) -> [VelocityTally] {
         counters.indices.filter { used[event]?.contains($0) ?? true }.compactMap { index in
             let counter = counters[index]

@@ -1,4 +1,5 @@
-// The caller. A route that needs a key gets its caller with the context, which cannot be made without one.
+// The caller. A route that needs a key gets its caller with the context, and no context exists
+// without one.
 
 import Accounts
 import Hummingbird

@@ -1,4 +1,4 @@
-// Routes that check credentials themselves: a client whose requests are refused may send only so many.
+// Routes that check credentials themselves: the rate of a client's refused requests is limited.
 
 import HTTPTypes
 import Hummingbird

@@ -5,8 +5,9 @@ import Accounts
 import MailCrypto
 import Synchronization
 
-/// The keys that are not revoked. `refresh` is called every second, so that a revocation takes effect within two. An unknown
-/// key is looked up at once, so that a new one works as soon as it is issued.
+/// The keys that are not revoked. `refresh` is called every second, so that a revocation takes
+/// effect within two seconds. An unknown key is looked up at once, so that a new key works as soon
+/// as it is issued.
 package final class KeyCache: Sendable {
     private struct State {
         var revision: APIKeyRepository.Revision?
@@ -15,7 +16,8 @@ package final class KeyCache: Sendable {
         var used: Set<String> = []
     }
 
-    /// Why a key is refused. The caller learns only that it is refused, unless it was valid once.
+    /// Why a key is refused. The caller learns only that it is refused, unless the key was valid
+    /// before.
     package enum Refusal: Error, Sendable { case unknown, expired }
 
     /// Lookups of unknown keys in the store per second. Beyond this rate, a key stays unknown until the next refresh.
@@ -28,7 +30,7 @@ package final class KeyCache: Sendable {
     /// For access tokens, which are not cached.
     let tokens = TokenGuard()
 
-    /// - Parameter pool: the pool in which unknown keys are looked up; nil for no lookups.
+    /// - Parameter pool: the pool for lookups of unknown keys; nil for no lookups.
     package init(_ repository: APIKeyRepository, pool: BlockingPool? = nil) {
         self.repository = repository
         self.pool = pool
@@ -57,7 +59,7 @@ package final class KeyCache: Sendable {
     package func principal(_ text: String, now: Int64) throws(Refusal) -> Principal {
         guard let key = APIKeyText(text) else { throw .unknown }
         let credential = state.withLock { $0.credentials[key.id] }
-        // Takes as long for an unknown id as for a known one.
+        // An unknown id takes as long as a known one.
         let hash = key.hash
         guard constantTimeEqual(hash, credential?.hash ?? [UInt8](repeating: 0, count: hash.count)), let credential else {
             throw .unknown
@@ -77,13 +79,14 @@ package final class KeyCache: Sendable {
         return try principal(text, now: clock.now())
     }
 
-    /// Runs `body` where it may block, because Swift's few threads answer other requests.
+    /// Runs `body` on a thread that may block, because Swift's few threads answer other requests.
     func blocking<Value: Sendable>(_ body: @escaping @Sendable (KeyCache) throws -> Value) async throws -> Value {
         guard let pool else { return try body(self) }
         return try await pool.run { [self] in try body(self) }
     }
 
-    /// Writes which keys were used today. They are kept for the next attempt if the store is unavailable.
+    /// Writes the ids of the keys used today. If the store is unavailable, the ids wait for the
+    /// next attempt.
     func flushUse(now: Int64) throws {
         let used = state.withLock { state in
             defer { state.used = [] }

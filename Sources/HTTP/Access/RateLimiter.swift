@@ -2,7 +2,7 @@
 
 import Synchronization
 
-/// Token buckets by name: a key's id, a client's network. Forgets full ones.
+/// Token buckets by name: a key's id, or a client's network. Removes full ones.
 package final class RateLimiter: Sendable {
     private struct Bucket {
         var tokens: Double
@@ -36,7 +36,8 @@ package final class RateLimiter: Sendable {
     /// - Parameter now: seconds on a clock that never goes back.
     package func take(_ key: String, now: Double) -> Int? { take([ClientNetwork(name: key, share: 1)], now: now) }
 
-    /// Takes a token from each network of a client, or from none: a refused client takes nothing from its neighbours.
+    /// Takes a token from each network of a client, or from none. A refused client takes no tokens
+    /// from its neighbours.
     package func take(_ networks: [ClientNetwork], now: Double) -> Int? {
         state.withLock { state in
             if state.buckets.count >= state.sweepsAt {
@@ -67,7 +68,7 @@ package final class RateLimiter: Sendable {
         }
     }
 
-    /// As `take`, without taking: the whole seconds to wait; nil if there is a token.
+    /// Checks for a token without taking it: the whole seconds to wait; nil if there is a token.
     package func wait(_ networks: [ClientNetwork], now: Double) -> Int? {
         state.withLock { state in
             let waits = networks.map { network in

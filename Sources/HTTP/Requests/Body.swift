@@ -7,7 +7,8 @@ import Support
 import NIOCore
 
 extension Request {
-    /// The body, up to the route's limit. Throws `Problem`: 413 for a body that is too large, 415 for another type than `type`.
+    /// The body, up to the route's limit. Throws `Problem`: 413 for a body that is too large, 415
+    /// for any type other than `type`.
     package func collect(_ context: some RouteContext, type: String? = nil) async throws -> ByteBuffer {
         if let type { try requireType(type) }
         let limit = context.base.maxUploadSize
@@ -50,7 +51,7 @@ extension Request {
         }
     }
 
-    /// Whether a browser asks, to show a page to a person.
+    /// Whether a browser sends the request, to show a page to a person.
     package var wantsPage: Bool { headers[.accept]?.contains("text/html") == true }
 
     /// The query's parameters. Throws `Problem` (400) for one that is not in `names`, occurs twice, or is not UTF-8.
@@ -58,7 +59,7 @@ extension Request {
         var result: [WireText: WireText] = [:]
         guard let query = uri.query else { return result }
         guard let pairs = FormEncoding.pairs(query.utf8, maximum: 100) else {
-            throw Problem.malformed("the query is not valid percent-encoded UTF-8, or has too long a name or too many")
+            throw Problem.malformed("the query is not percent-encoded UTF-8, has too long a name, or has too many parameters")
         }
         for (name, value) in pairs {
             guard names.contains(name) else {

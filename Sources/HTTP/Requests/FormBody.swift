@@ -5,7 +5,7 @@ import Support
 /// The parameters of a form. One without a value counts as absent (RFC 6749 section 3.1); unknown names are ignored.
 package struct FormBody: Sendable {
     private var values: [WireText: WireText] = [:]
-    /// As it was sent.
+    /// The octets as received.
     package private(set) var octets: [UInt8] = []
 
     /// The body of a request without a form.

@@ -16,7 +16,8 @@ package struct Cursors: Sendable, SecretHolder {
 
     /// - Parameters:
     ///   - position: the item after which the listing continues.
-    ///   - listing: what is listed and for whom, as in `accounts team:juice`; a cursor is valid for no other listing.
+    ///   - listing: the kind of listing and its owner, as in `accounts team:juice`; a cursor is
+    ///     valid for no other listing.
     package func cursor(after position: String, of listing: String) -> String {
         let octets = Array(position.utf8)
         return Base64URL.encode(mac(octets, listing) + octets)
@@ -50,7 +51,7 @@ package struct PageRequest: Sendable {
     /// Throws `Problem` (400).
     /// - Parameters:
     ///   - query: as `Request.query` reads it.
-    ///   - listing: what is listed and for whom.
+    ///   - listing: the kind of listing and its owner.
     package init(
         _ query: [WireText: WireText], _ cursors: Cursors, listing: String, standard: Int = 50, maximum: Int = 200
     ) throws {

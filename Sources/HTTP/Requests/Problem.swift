@@ -23,7 +23,7 @@ package struct Problem: Error, Sendable {
     /// The last part of the type URI, which programs evaluate. Documented in openapi.yaml.
     package let name: String
     package let title: String
-    /// For people: what is wrong and what to do. Holds no inbox and nothing internal.
+    /// For people: the problem and its remedy. Contains no inbox and nothing internal.
     package let detail: String?
     package let errors: [Detail]
     package var headers: HTTPFields
@@ -48,7 +48,7 @@ package struct Problem: Error, Sendable {
     package static func notFound(_ detail: String? = nil) -> Problem {
         Problem(.notFound, "not-found", "Not found", detail: detail)
     }
-    /// The body is not JSON, or the request is malformed otherwise.
+    /// The body is not JSON, or the request is malformed in another way.
     package static func malformed(_ detail: String) -> Problem {
         Problem(.badRequest, "malformed", "The request is malformed", detail: detail)
     }

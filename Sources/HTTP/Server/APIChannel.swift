@@ -22,7 +22,7 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
         responder: @escaping HTTPChannelHandler.Responder, certificates: TLSCertificates?, timeouts: ConnectionTimeouts,
         connections: OpenConnections
     ) {
-        // Header sections are small here: a key, a type, a length.
+        // Header sections are small here: they hold a key, a type and a length.
         base = HTTP1Channel(
             responder: responder,
             configuration: .init(
@@ -35,9 +35,9 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let id = connections.open(channel.remoteAddress) { Self.end(channel) }
         if let id { channel.closeFuture.whenComplete { [connections] _ in connections.close(id) } }
-        // A connection that is not counted gets no TLS either.
+        // A connection beyond the limits gets no TLS either.
         let context = id == nil ? nil : certificates?.context
-        // Nothing is said in clear where a certificate belongs.
+        // With a certificate configured, nothing is sent unencrypted.
         let isClosed = id == nil || (certificates != nil && context == nil)
         let connection = NIOLoopBound(
             ConnectionGuard(
@@ -62,7 +62,8 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
 
     func handle(value: Value, logger: Logger) async { await handleHTTP(asyncChannel: value.take(), logger: logger) }
 
-    /// Closes without a final message, and without waiting for TLS to end: a silent client is not waited for.
+    /// Closes without a final message, and without waiting for the end of TLS: a silent client
+    /// would delay it.
     private static func end(_ channel: any Channel) {
         channel.eventLoop.execute {
             if let encryption = try? channel.pipeline.syncOperations.context(handlerType: NIOSSLServerHandler.self) {
@@ -82,12 +83,12 @@ struct APIChannel: ServerChildChannel, HTTPChannelHandler {
             Problem(.expectationFailed, "malformed", "The only supported expectation is Expect: 100-continue")
         default:
             Problem.malformed(
-                "this is not a valid HTTP/1.1 request: it needs a method that HTTP has, an address in ASCII, and one Host field")
+                "this is not a valid HTTP/1.1 request: it needs a valid method, an address in ASCII, and one Host field")
         }
     }
 }
 
-/// Closes a connection for which there is no room, or no certificate.
+/// Closes a connection that is beyond the limits, or for which no certificate is available.
 private final class ClosesAtOnce: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 

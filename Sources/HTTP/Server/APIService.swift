@@ -20,11 +20,13 @@ package struct APISettings: Sendable {
     /// The most open connections. When they are reached, silent ones are closed (`OpenConnections`); if all are working,
     /// further ones wait in the kernel's queue.
     package var connections: Int
-    /// Open connections of one client; further ones are closed at once. Wider networks may have more (`ClientNetwork`).
+    /// Open connections of one client; further ones are closed at once. Wider networks may have
+    /// more (`ClientNetwork`).
     package var connectionsPerClient: Int
     /// Trusted reverse proxies besides those on this machine.
     package var proxies: TrustedProxies
-    /// Whether browsers must use only https (RFC 6797): clients reach the service by https, here or at a proxy.
+    /// Whether browsers must use only https (RFC 6797): clients reach the service by https, at this
+    /// listener or at a proxy.
     package var isReachedByHTTPS: Bool
     /// The most octets in a body, unless a route sets another limit.
     package var bodyLimit: Int
@@ -55,7 +57,7 @@ package struct APIServiceError: Error, Sendable, CustomStringConvertible {
 
     init(description: String) { self.description = description }
 
-    /// Why an address cannot be listened on, and what to do.
+    /// The reason why the service cannot listen on an address, and the remedy.
     /// - Parameter setting: the setting that gave the address.
     package init(setting: String, address: String, _ error: IOError) {
         description = "\(setting): " + APIService.listenProblem(address, error)
@@ -77,7 +79,7 @@ package struct APIService: Service {
     private let listenSetting: String
 
     /// - Parameters:
-    ///   - middleware: around everything, the first outermost: sees each response as it leaves.
+    ///   - middleware: around all routes, the first outermost: sees each response as it leaves.
     ///   - announce: called with `HOST:PORT` once it listens.
     package init(
         settings: APISettings, modules: [any RouteModule],
@@ -139,10 +141,10 @@ package struct APIService: Service {
         return (router.buildResponder(), table.entries)
     }
 
-    /// Why clients cannot connect, or should not trust the certificate; nil where all is well.
+    /// Why clients cannot connect, or should not trust the certificate; nil if all is well.
     package func certificateTrouble(now: Int64) -> String? { certificates?.trouble(now: now) }
 
-    /// When the certificate in use ends, in seconds since 1970; nil where there is none.
+    /// When the certificate in use ends, in seconds since 1970; nil without a certificate.
     package var certificateEnd: Int64? { certificates?.end }
 
     /// Reads the certificate again if its files changed; returns whether they did; blocks. Throws `TLSCertificates.Failure`,
@@ -173,7 +175,7 @@ package struct APIService: Service {
         }
     }
 
-    /// Why the service cannot listen on an address, and what to do.
+    /// The reason why the service cannot listen on an address, and the remedy.
     static func listenProblem(_ address: String, _ error: IOError) -> String {
         switch error.errnoCode {
         case EADDRINUSE: "\(address) is in use by another program; end it, or choose another port (0 takes any free one)"
@@ -183,7 +185,8 @@ package struct APIService: Service {
         }
     }
 
-    /// Every second, refreshes keys; every minute, writes which were used; every ten seconds, reloads changed certificates.
+    /// Refreshes keys every second, writes the used keys every minute, and reloads changed
+    /// certificates every ten seconds.
     private func upkeep() async {
         var second = 0
         var told = ""

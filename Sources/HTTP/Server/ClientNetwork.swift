@@ -1,4 +1,5 @@
-// What counts as one client of the HTTP service, and which proxies may name a client's address.
+// The networks that count as one client of the HTTP service, and the proxies that may name a
+// client's address.
 
 import Foundation
 import HTTPTypes
@@ -11,18 +12,20 @@ package struct ClientNetwork: Sendable, Hashable {
     /// Its share, as a multiple of one client's limit: wider networks have room for several clients.
     package let share: Int
 
-    /// The networks of a client, the narrowest first. For IPv4, the address alone. For IPv6, the /64, and with larger limits
-    /// the /56 and /48, which providers assign to one customer (RFC 6177): the holder of a /48 would otherwise count as 65,536
-    /// clients. All peers without an address are one client.
+    /// The networks of a client, the narrowest first. For IPv4, the address alone. For IPv6, the
+    /// /64, and with larger limits the /56 and /48, which providers assign to one customer (RFC
+    /// 6177). Without them the holder of a /48 would count as 65,536 clients. All peers without an
+    /// address are one client.
     static func networks(of address: IPAddress?) -> [ClientNetwork] {
         guard let address else { return [ClientNetwork(name: "unknown", share: 1)] }
         guard !address.isIPv4 else { return [ClientNetwork(name: "\(address)", share: 1)] }
         return [(64, 1), (56, 2), (48, 4)].map { around(address, bits: $0, share: $1) }
     }
 
-    /// The networks that a client's connections count for: for IPv4 also the /24, the smallest network that is routed
-    /// separately and that one party may hold as a whole. Not used for other limits: the /24 of a provider with shared
-    /// addresses is thousands of users, but they never have this many connections at a time.
+    /// The networks that a client's connections count for. For IPv4 also the /24: it is the
+    /// smallest network that is routed separately, and one party may hold all of it. Other limits
+    /// do not use it, because the /24 of a provider with shared addresses is thousands of users.
+    /// Those never have this many connections at a time.
     static func networksOfConnections(of address: IPAddress?) -> [ClientNetwork] {
         let networks = networks(of: address)
         guard let address, address.isIPv4 else { return networks }
@@ -36,7 +39,8 @@ package struct ClientNetwork: Sendable, Hashable {
     }
 }
 
-/// Reverse proxies: the client addresses that they report are trusted, and their connections are those of many clients.
+/// Reverse proxies. The client addresses that they report are trusted, and their connections belong
+/// to many clients.
 package struct TrustedProxies: Sendable {
     private let networks: [(octets: [UInt8], bits: Int)]
     private let holdsLoopback: Bool
@@ -49,7 +53,7 @@ package struct TrustedProxies: Sendable {
         self.holdsLoopback = holdsLoopback
     }
 
-    /// No proxies: for tests, in which loopback addresses stand for Internet addresses.
+    /// No proxies: for tests that use loopback addresses in place of Internet addresses.
     package static let none = TrustedProxies(networks: [], holdsLoopback: false)
 
     /// The proxies on this machine, and these.
@@ -76,7 +80,7 @@ package struct TrustedProxies: Sendable {
         return networks.contains { address.matches($0.octets, prefix: $0.bits) }
     }
 
-    /// The widest network of the client that sent a request, for what is counted once.
+    /// The widest network of the client that sent a request, for limits that count a request once.
     package func widestNetwork(of request: Request, _ context: APIContext) -> String {
         networks(of: request, context).last?.name ?? ""
     }
@@ -89,8 +93,9 @@ package struct TrustedProxies: Sendable {
                 forwarded: HTTPField.Name("X-Forwarded-For").map { request.headers[values: $0] } ?? []))
     }
 
-    /// The client's address: the peer's own, or, if that is a proxy, the last entry of X-Forwarded-For that is not a proxy's.
-    /// Entries before it are not trustworthy. Nil for an entry that is not an address.
+    /// The client's address: the peer's own, or, if that is a proxy, the last entry of
+    /// X-Forwarded-For that is not a proxy's. Earlier entries are not trustworthy. Nil for an entry
+    /// that is not an address.
     /// - Parameters:
     ///   - peer: nil if there is no connection, as in tests of the router.
     ///   - forwarded: the X-Forwarded-For fields in their order.

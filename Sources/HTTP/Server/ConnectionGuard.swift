@@ -4,22 +4,23 @@ import NIOCore
 import NIOHTTP1
 import NIOTLS
 
-/// How long a client may take.
+/// The time limits of a client.
 package struct ConnectionTimeouts: Sendable {
     /// For the TLS handshake; the connection is closed after it.
     package var handshake: TimeAmount = .seconds(10)
-    /// From the end of the handshake, or from the start without TLS, to the first octet: a client connects in order to send a
-    /// request. Closed without a response after it.
+    /// From the end of the handshake, or from the start without TLS, to the first octet: a client
+    /// connects in order to send a request. Then closed without a response.
     package var first: TimeAmount = .seconds(10)
-    /// For silence between requests; closed without a response after it.
+    /// For silence between requests. Then closed without a response.
     package var idle: TimeAmount = .seconds(75)
-    /// From the first octet of a request to the end of its header section; 408 after it.
+    /// From the first octet of a request to the end of its header section. Then 408.
     package var head: TimeAmount = .seconds(10)
-    /// From the end of the header section to the end of the body; 408 after it.
+    /// From the end of the header section to the end of the body. Then 408.
     package var body: TimeAmount = .seconds(30)
-    /// From the end of the request until its response was received; closed after it.
+    /// From the end of the request until the client received its response. Then closed.
     package var response: TimeAmount = .seconds(60)
-    /// After a response that was sent before the end of a request: how long the rest is still read and discarded.
+    /// After a response that was sent before the end of a request: how long the rest is still read
+    /// and discarded.
     package var linger: TimeAmount = .seconds(2)
 
     package init() {}
@@ -44,23 +45,24 @@ final class OctetWatch: ChannelInboundHandler, RemovableChannelHandler {
     }
 }
 
-/// Placed right after the HTTP decoder: ends what takes too long, answers input that is not HTTP, and closes when nothing more
-/// can follow.
+/// Placed right after the HTTP decoder. Ends connections that take too long, answers input that is
+/// not HTTP, and closes when nothing more can follow.
 final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias InboundOut = HTTPServerRequestPart
     typealias OutboundIn = HTTPServerResponsePart
     typealias OutboundOut = HTTPServerResponsePart
 
-    /// A request was given up: its body did not arrive in time, and 408 was sent.
+    /// A request was abandoned: its body did not arrive in time, and 408 was sent.
     struct GivenUp: Error {}
-    /// Sent by the route when it is going to read the body.
+    /// Sent by the route before it reads the body.
     struct BodyWanted: Sendable {}
 
     private let timeouts: ConnectionTimeouts
     /// The problem for a status, as JSON.
     private let problem: @Sendable (HTTPResponseStatus) -> ByteBuffer
-    /// Called for each phase, as often as it may have changed.
+    /// Called for each phase that the connection may have entered; the phase may be the same as
+    /// before.
     private let enter: @Sendable (OpenConnections.Phase) -> Void
     private var context: ChannelHandlerContext?
     private var timer: Scheduled<Void>?
@@ -82,7 +84,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     private var unanswered = 0
     /// A response's header section was written, but not its end.
     private var isAnswering = false
-    /// Responses that were begun but whose end has not been sent: the client does not receive them, or has not yet.
+    /// Responses that were begun but not sent to the end: the client does not receive them, or has
+    /// not yet.
     private var unfetched = 0
     /// The connection ends with the response that is being written.
     private var closesAfterAnswer = false
@@ -132,14 +135,14 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     // MARK: Input
 
     /// - Parameters:
-    ///   - isBlank: whether they are line breaks alone.
+    ///   - isBlank: whether all of the octets are line breaks.
     ///   - endsHead: whether a header section may end with the last of them.
     func octetsArrived(isBlank: Bool, endsHead: Bool) {
         hasSpoken = true
         self.endsHead = endsHead
         guard !isReading, !hasHeadBegun, !isOver, !isBlank || unanswered == 0 else { return }
         hasHeadBegun = true
-        // What comes before the answer to an earlier request is waited for from that answer on.
+        // While an earlier request is unanswered, the time limit starts only with its response.
         if unanswered == 0 { watch() }
     }
 
@@ -162,7 +165,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         case .end:
             isAskedToContinue = false
             isReading = false
-            // What came with the end of this request is the beginning of the next.
+            // Octets after the end of this request are the beginning of the next.
             if !hasBody, !endsHead { hasHeadBegun = true }
         }
         if !isReading || timer == nil { watch() }
@@ -182,7 +185,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             }
     }
 
-    /// HTTP/1.0 has no transfer codings: others on the way may have seen another end of the message (RFC 9112 section 6.1).
+    /// HTTP/1.0 has no transfer codings: another program on the way may have seen a different end
+    /// of the message (RFC 9112 section 6.1).
     private static func isFramedFalsely(_ head: HTTPRequestHead) -> Bool {
         (head.version.major, head.version.minor) < (1, 1) && head.headers.contains(name: "Transfer-Encoding")
     }
@@ -203,7 +207,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
     func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
         guard event is BodyWanted else { return context.triggerUserOutboundEvent(event, promise: promise) }
         promise?.succeed()
-        // Responses go in the order of requests: while an earlier request waits for its response, this event is of that one.
+        // Responses go out in the order of requests. While an earlier request waits for its
+        // response, this event belongs to that request.
         guard isAskedToContinue, unanswered == 1, !isAnswering, !isOver else { return }
         isAskedToContinue = false
         context.writeAndFlush(wrapOutboundOut(.head(HTTPResponseHead(version: .http1_1, status: .continue))), promise: nil)
@@ -219,7 +224,7 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
             isAnswering = true
             unfetched += 1
             enter(phase)
-            // Data that has not arrived by now is not waited for.
+            // The connection does not wait for data that has not arrived yet.
             if isReading { closesAfterAnswer = true }
             if closesAfterAnswer { head.headers.replaceOrAdd(name: "Connection", value: "close") }
             context.write(wrapOutboundOut(.head(head)), promise: promise)
@@ -239,7 +244,8 @@ final class ConnectionGuard: ChannelDuplexHandler, RemovableChannelHandler {
         guard !isOver, let context else { return }
         guard closesAfterAnswer, unanswered == 0 else { return watch() }
         if isReading {
-            // The client must receive the response while it still writes: a reset would destroy it.
+            // The client must receive the response while it still writes: a reset would destroy the
+            // response.
             isOver = true
             context.close(mode: .output, promise: nil)
             schedule(timeouts.linger) { $0.context?.close(promise: nil) }

@@ -15,14 +15,15 @@ struct EntryMiddleware: RouterMiddleware {
     let isReachedByHTTPS: Bool
     /// For 405; complete before the first request.
     let table: RouteTable
-    /// A page instead of a problem, for browsers; nil if no page applies. The second says whether no route was found.
+    /// A page instead of a problem, for browsers; nil if no page applies. The Bool says whether no
+    /// route was found.
     let page: @Sendable (Problem, Bool, Request, APIContext) -> Response?
     let observe: RequestObserver
 
     /// Methods that are logged and counted by name.
     private static let knownMethods: Set<String> = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-    /// A year: a browser that was here once cannot be led to an unencrypted copy of the page. Only this host: its subdomains
-    /// are up to the operator.
+    /// A year: a browser that was here before cannot be sent to an unencrypted copy of the page.
+    /// This covers only this host; the operator decides for its subdomains.
     private static let strictTransport = "max-age=31536000"
 
     static let requestIDName = HTTPField.Name("X-Request-Id")
@@ -82,7 +83,8 @@ struct EntryMiddleware: RouterMiddleware {
             metadata["key"] = "\(principal.keyID)"
             if let team = principal.team { metadata["team"] = "\(team.id)" }
         }
-        // Monitoring asks several times a minute, and only what fails is news.
+        // Monitoring sends requests several times a minute, so only failures are logged at the
+        // normal level.
         let isRoutine = status < 400 && Self.monitored.contains { $0.hasSameOctets(as: route) }
         context.logger.log(level: isRoutine ? .debug : .info, "request", metadata: metadata)
     }
@@ -107,8 +109,8 @@ struct EntryMiddleware: RouterMiddleware {
 }
 
 extension Logger {
-    /// Logs errors that became 500 or 503: their kinds, and texts of the service's own errors only; others may hold client
-    /// data.
+    /// Logs errors that became 500 or 503: their kinds, and the texts of the service's own errors
+    /// only. Texts of other errors may contain client data.
     package func requestFailed(_ error: any Error) {
         let failure = error as? StoreFailure
         let shown = failure?.isRefusal == false ? "\(error)" : "\(type(of: error))"

@@ -1,4 +1,5 @@
-// All open connections: how many each network has, and which silent ones are closed when room is needed.
+// All open connections: their number by network, and the choice of silent ones to close when room
+// is needed.
 
 import Logging
 import MailAuth
@@ -7,14 +8,16 @@ import Synchronization
 
 /// Counts open connections, so that neither one network nor silent clients use all of them.
 ///
-/// When the limit is reached, a connection closes: the one that has kept a request waiting longest (TLS, a header section or a
-/// body that does not end, or no data at all), otherwise the one without a request for longest, otherwise the one that has been
-/// receiving its response for longest. Connections of reverse proxies and of this machine count for no network, since they
-/// belong to many clients, whom the proxy counts; they close only for each other, and some places are reserved for them.
+/// When the limit is reached, one connection closes. The first choice is the one that has kept a
+/// request waiting longest: TLS, a header section or a body that does not end, or no data at all.
+/// The next choice is the one without a request for longest, then the one that has been receiving
+/// its response for longest. Connections of reverse proxies and of this machine count for no
+/// network, since they belong to many clients, whom the proxy counts. They close only for each
+/// other, and some places are reserved for them.
 final class OpenConnections: Sendable {
     /// The state of a connection.
     enum Phase: Sendable {
-        /// A request is awaited for the first time, or has not arrived completely.
+        /// The first octet of a request is awaited, or a request has not arrived completely.
         case arriving
         /// A request is being answered.
         case working
@@ -24,8 +27,9 @@ final class OpenConnections: Sendable {
         case idle
     }
 
-    /// How long a request may take to arrive before its connection closes first; a newer one closes only if none is idle
-    /// either. A normal request fits into a few packets: handshake and header section take some round trips, of 0.3 s at worst.
+    /// How long a request may take to arrive before its connection closes first. A connection with
+    /// a newer request closes only if none is idle. A normal request fits into a few packets:
+    /// handshake and header section take some round trips, of 0.3 s at worst.
     fileprivate static let timeout = TimeAmount.seconds(1)
 
     /// One place in this many is reserved for proxies and this machine: a health check must get through.
@@ -39,7 +43,8 @@ final class OpenConnections: Sendable {
         let end: @Sendable () -> Void
     }
 
-    /// Connections that entered a phase, oldest first. Entries that have left it since are skipped.
+    /// Connections that entered a phase, oldest first. Entries of connections that left the phase
+    /// since are skipped.
     fileprivate struct Queue {
         var items: [(id: UInt64, since: NIODeadline)] = []
         var first = 0
@@ -69,7 +74,8 @@ final class OpenConnections: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - limit: the most connections in total. One place is kept free, so that a new connection is accepted.
+    ///   - limit: the most connections in total. One place stays free, so that a new connection is
+    ///     accepted.
     ///   - perClient: the most connections of one client; wider networks may have more (`ClientNetwork`).
     init(limit: Int, perClient: Int, proxies: TrustedProxies, logger: Logger) {
         self.limit = limit
@@ -79,8 +85,9 @@ final class OpenConnections: Sendable {
         self.logger = logger
     }
 
-    /// Counts a connection. Returns its id for `enter` and `close`; nil if it must be closed at once, because one of its
-    /// networks is at its limit, or clients together are at theirs and all of their connections are working.
+    /// Counts a connection, and returns its id for `enter` and `close`. Nil if the connection must
+    /// be closed at once: one of its networks is at its limit, or all clients together are at
+    /// theirs and all connections are working.
     /// - Parameter end: closes the connection; called on any thread, once at most.
     func open(_ peer: SocketAddress?, now: NIODeadline = .now(), end: @escaping @Sendable () -> Void) -> UInt64? {
         let address = peer?.ipAddress.flatMap { IPAddress($0) }
@@ -107,7 +114,8 @@ final class OpenConnections: Sendable {
         return id
     }
 
-    /// Records the state of a connection. If room is needed and it is idle now, the connection that was silent longest closes.
+    /// Records the state of a connection. If room is needed and this connection is idle now, the
+    /// connection that was silent longest closes.
     func enter(_ phase: Phase, _ id: UInt64, now: NIODeadline = .now()) {
         let ended = state.withLock { state -> [Connection] in
             guard let connection = state.connections[id], connection.phase != phase else { return [] }
@@ -125,7 +133,7 @@ final class OpenConnections: Sendable {
     /// Stops counting a connection.
     func close(_ id: UInt64) { state.withLock { _ = $0.remove(id) } }
 
-    /// Networks and queue entries that are held: for tests.
+    /// The stored networks and queue entries: for tests.
     var held: (networks: Int, places: Int) {
         state.withLock { ($0.open.count, $0.queues.values.reduce(0) { $0 + $1.items.count }) }
     }
@@ -165,7 +173,8 @@ extension OpenConnections.State {
         let key = OpenConnections.QueueKey(isProxy: isProxy, phase: phase)
         var queue = queues[key] ?? .init()
         queues[key] = nil
-        // Compacts at twice the number of connections: skipped entries are removed, and each is examined at most twice.
+        // Compacts at twice the number of connections: skipped entries are removed, and each is
+        // examined at most twice.
         if queue.items.count > 2 * connections.count + 16 {
             queue.items = queue.items[queue.first...].filter { isIn($0, key) }
             queue.first = 0
@@ -189,7 +198,7 @@ extension OpenConnections.State {
         return nil
     }
 
-    /// Removes the connection that gives way; nil if all are working.
+    /// Removes the connection that closes for a new one; nil if all are working.
     fileprivate mutating func end(proxiesToo: Bool, _ now: NIODeadline) -> OpenConnections.Connection? {
         for isProxy in proxiesToo ? [false, true] : [false] {
             let arriving = longest(.init(isProxy: isProxy, phase: .arriving))

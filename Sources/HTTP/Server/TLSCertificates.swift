@@ -8,12 +8,12 @@ import Synchronization
 /// A certificate chain and its key, in PEM files that may be replaced at any time.
 package final class TLSCertificates: Sendable {
     private struct State {
-        /// Nil while the files cannot be used.
+        /// Nil if the files cannot be used.
         var context: NIOSSLContext?
         var stamp: [String]
         /// Seconds since 1970 at which the certificate in use ends.
         var end: Int64?
-        /// Why the files cannot be used now; nil where they can.
+        /// Why the files cannot be used now; nil if they can.
         var failure: Failure?
     }
 
@@ -32,7 +32,7 @@ package final class TLSCertificates: Sendable {
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
-    /// Reads the files. While they cannot be used, there is no context, and `trouble` says why.
+    /// Reads the files. If they cannot be used, there is no context, and `trouble` says why.
     package init(waitingFor certificatePath: String, keyPath: String) {
         self.certificatePath = certificatePath
         self.keyPath = keyPath
@@ -40,14 +40,14 @@ package final class TLSCertificates: Sendable {
         _ = try? reloadIfChanged()
     }
 
-    /// The context for new connections; nil while there is none: then no connection is served.
+    /// The context for new connections. If it is nil, no connection is served.
     var context: NIOSSLContext? { state.withLock { $0.context } }
 
-    /// Why clients cannot connect, or should not trust the certificate; nil where all is well.
+    /// Why clients cannot connect, or should not trust the certificate; nil if all is well.
     /// - Parameter now: seconds since 1970.
     package func trouble(now: Int64) -> String? {
         let (failure, end, isServing) = state.withLock { ($0.failure, $0.end, $0.context != nil) }
-        if let failure { return isServing ? "\(failure); the former one stays in use" : "\(failure): no request is answered" }
+        if let failure { return isServing ? "\(failure); the previous one stays in use" : "\(failure): no request is answered" }
         guard let end, end < now + Self.warnedBefore else { return nil }
         guard end > now else { return "\(certificatePath): the certificate has expired" }
         let days = (end - now) / 86_400
@@ -55,14 +55,14 @@ package final class TLSCertificates: Sendable {
             "\(certificatePath): the certificate ends in \(days == 0 ? "less than a day" : days == 1 ? "a day" : "\(days) days")"
     }
 
-    /// Seconds: who renews every 60 or 90 days does so a month before.
+    /// Seconds: operators who renew every 60 or 90 days do so a month before the end.
     private static let warnedBefore: Int64 = 7 * 86_400
 
-    /// When the certificate in use ends, in seconds since 1970; nil while there is none.
+    /// When the certificate in use ends, in seconds since 1970; nil without a certificate.
     package var end: Int64? { state.withLock { $0.context == nil ? nil : $0.end } }
 
-    /// Reads the files again if they changed; returns whether they did. Throws `Failure` if they cannot be used: the old ones
-    /// stay, and the next call tries again.
+    /// Reads the files again if they changed; returns whether they did. Throws `Failure` if they
+    /// cannot be used. The old ones then stay, and the next call tries again.
     package func reloadIfChanged() throws -> Bool {
         let stamp = Self.stamp([certificatePath, keyPath])
         guard state.withLock({ $0.stamp }) != stamp else { return false }
@@ -97,7 +97,7 @@ package final class TLSCertificates: Sendable {
         }
     }
 
-    /// Changes whenever a file is replaced or written; follows links.
+    /// A value that changes when a file is replaced or written; follows links.
     private static func stamp(_ paths: [String]) -> [String] {
         paths.map { path in
             let attributes = try? FileManager.default.attributesOfItem(atPath: (path as NSString).resolvingSymlinksInPath)

@@ -1,14 +1,14 @@
-// Mustache templates. The only module that imports Mustache: no text of ours is rendered with its escaping, which goes by
-// Character.
+// Mustache templates. Only this module imports Mustache. Mustache's own escaping goes by Character,
+// so our texts are never rendered with it.
 
 import Mustache
 import Support
 
-/// A template of HTML. Each value is escaped, but for `{{{…}}}`.
+/// A template of HTML. Each value is escaped, except in `{{{…}}}`.
 package struct HTMLTemplate: Sendable {
     private let template: MustacheTemplate
 
-    /// Throws `TemplateSyntaxError` for what is no template.
+    /// Throws `TemplateSyntaxError` for a text that is not a template.
     package init(_ text: String) throws(TemplateSyntaxError) {
         template = try TemplateSyntaxError.parsed(text, as: HTMLContent.name)
     }
@@ -16,7 +16,7 @@ package struct HTMLTemplate: Sendable {
     package func render(_ values: [String: Any]) -> String { template.render(values) }
 
     /// - Parameters:
-    ///   - view: a value whose stored properties are the values, by name.
+    ///   - view: a value. Its stored properties are the values, by name.
     ///   - frame: the same, for names that the view does not have.
     package func render(_ view: some Sendable, in frame: some Sendable) -> String {
         template.render(TemplateLayers(layers: [view, frame]))
@@ -42,19 +42,19 @@ private struct TemplateLayers: MustacheParent {
 package struct TextTemplate: Sendable {
     private let template: MustacheTemplate
 
-    /// Throws `TemplateSyntaxError` for what is no template.
+    /// Throws `TemplateSyntaxError` for a text that is not a template.
     package init(_ text: String) throws(TemplateSyntaxError) { template = try TemplateSyntaxError.parsed(text, as: "TEXT") }
 
     package func render(_ values: [String: Any]) -> String { template.render(values) }
 }
 
-/// Why a text is no template.
+/// Why a text is not a template.
 package struct TemplateSyntaxError: Error, Sendable, CustomStringConvertible {
     package let description: String
 
     fileprivate static func parsed(_ text: String, as type: String) throws(TemplateSyntaxError) -> MustacheTemplate {
-        // A pragma would choose another escaping, and a partial would be rendered with Mustache's own.
-        // Other delimiters would hide either.
+        // A pragma would choose another escaping, and a partial would be rendered with Mustache's
+        // own. Other delimiters would hide either.
         for start in text.utf8.ranges(of: "{{".utf8) {
             let tag = text.utf8[start.upperBound...].first { ![0x20, 0x09, 0x0A, 0x0D].contains($0) }
             guard let tag, "%><=".utf8.contains(tag) else { continue }

@@ -1,5 +1,6 @@
-// The built-in sign-in page: shows users an app's request, and gives the app what they agreed to. `/auth/authorize` passes
-// checked requests to it, and `/auth/continue` delivers the responses to the app.
+// The built-in sign-in page. It shows users an app's request, and gives the app the data that they
+// agreed to share. `/auth/authorize` passes checked requests to it, and `/auth/continue` delivers
+// the responses to the app.
 
 import Accounts
 import Database
@@ -34,7 +35,7 @@ struct OpenSheet: Sendable {
     var request: AuthenticationRequest { pending.request }
 }
 
-/// What an app asks for, and what the user chooses to give.
+/// The page that shows the data that an app requests, and that lets the user choose.
 struct SheetView: PageView {
     static let template = PageTemplate.sheet
     let csrf: String?
@@ -44,7 +45,7 @@ struct SheetView: PageView {
     let icon: String?
     let initial: String
     let clientID: String
-    /// Whether the app has everything already.
+    /// Whether the app has all requested data already.
     let isKnown: Bool
     let asksName: Bool
     let asksEmail: Bool
@@ -81,10 +82,11 @@ extension PortalPage {
         }
     }
 
-    /// Why an app gets no answer, told to the user in their language. Anyone can lead here, to these texts alone.
+    /// Tells the user in their language why an app gets no answer. Anyone can link to this page,
+    /// but only to these fixed texts.
     private func tell(_ request: PortalRequest, _ name: WireText) async throws -> Response {
         guard let message = SignInMessage.all.first(where: { WireText($0.name) == name }) else { throw PortalRefusal.notFound }
-        // Whoever is signed in is not told that they are not, whatever leads here.
+        // A signed-in user must not read that they are signed out, even if a link leads here.
         if case .signedOut = message, try await session(request) != nil { return request.redirect("/me") }
         let language = request.language
         let title = language.text(message.title)
@@ -93,7 +95,8 @@ extension PortalPage {
             status: message.isError ? .badRequest : .ok)
     }
 
-    /// How the app of the request is shown. Blocks. Throws `PortalRefusal` if it was removed meanwhile.
+    /// The app's name, icon and team for the page. Blocks. Throws `PortalRefusal` if the app was
+    /// removed in the meantime.
     func appearance(_ sheet: OpenSheet) throws -> (name: String?, hasIcon: Bool, teamName: String) {
         guard let shown = try store.apps.appearance(clientID: sheet.request.clientID) else { throw PortalRefusal.over }
         return shown
@@ -124,8 +127,10 @@ extension PortalPage {
         }
     }
 
-    /// Where a user goes on who is signed in already, as in another tab: the sheet, or their own page. Nil if they sign in first.
-    /// - Parameter told: what the page says that is not the user's own sign-in: a form was sent, perhaps by another user.
+    /// The next page for a user who is signed in already, for example in another tab: the consent
+    /// page, or their own page. Nil if they must sign in first.
+    /// - Parameter told: the notice for a sign-in that the form did not cause: another user may
+    ///   have sent the form.
     func goOn(_ request: PortalRequest, told: PortalNotice? = nil) async throws -> Response? {
         if let sheet = request.sheet, sheet.pending.isFinished { return try await finished(request, sheet) }
         guard let session = try await session(request) else { return nil }
@@ -220,7 +225,8 @@ extension PortalPage {
         // Before sign-in, the form has the token of the browser.
         let token = session == nil ? request.browser : request.sessionToken
         guard let token, PortalCSRF.matches(request.form["csrf"], token) else {
-            // The page is older than the session, as after Back or in another tab: shown again as things are now.
+            // The page is older than the session, for example after Back or in another tab. It is
+            // shown again with the current state.
             return request.redirect(request.step(Self.sheetPath))
         }
         switch (request.form["decision"], session) {
@@ -236,7 +242,8 @@ extension PortalPage {
             return request.redirect(request.step("/me/sign-in"), cookies: [cookies.remove(PortalCookies.session)])
         case ("continue", let session?):
             let (step, consent) = try await step(sheet, session)
-            // Decided again with the current state: the session may be too old now, and a consent may have ended.
+            // The decision is made again with the current state: the session may be too old now,
+            // and a consent may have ended.
             guard case .ask(_, let isKnown) = step, isKnown || request.form["known"] == nil else {
                 return request.redirect(request.step(Self.sheetPath))
             }
@@ -277,7 +284,8 @@ extension PortalPage {
                 let standing = Self.standingInbox(consent, try store.inboxes.inboxes(user: session.userID))
                 choice.apply(to: &authorization, storedName: stored, standingInbox: standing)
             }
-            // Only what the user saw: a name that they removed is not taken from the store.
+            // Only the data that the user saw: a name that they removed does not come from the
+            // store.
             let name = choice?.name ?? PersonName(given: nil, family: nil)
             var ticket = ""
             do {
@@ -289,7 +297,7 @@ extension PortalPage {
                     try AuthorizationAnswer(issued, name: name, maker)
                 }
             } catch let failure as StoreFailure where failure.code == .refused(.exists) {
-                // Of a button that was pressed twice, the other press was faster.
+                // The user pressed the button twice, and the other press was faster.
                 return try store.authorizations.ticketAgain(sheet.handle, of: session.userID, now: time)
             }
             return ticket

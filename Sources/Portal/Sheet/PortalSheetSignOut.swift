@@ -1,10 +1,11 @@
-// Sign-out at an app's request: `/auth/end-session` passes checked requests here, and `/auth/signed-out` leads back.
+// Sign-out at an app's request: `/auth/end-session` passes checked requests here, and
+// `/auth/signed-out` leads back.
 
 import HTTP
 import Hummingbird
 import SignIn
 
-/// Asks whether the user signs out here too.
+/// Asks the user whether to sign out here too.
 struct SignOutView: PageView {
     static let template = PageTemplate.signOut
     let csrf: String
@@ -13,7 +14,7 @@ struct SignOutView: PageView {
 }
 
 extension PortalPage {
-    /// Signs out at once if the app's token names the signed-in user; asks otherwise.
+    /// Signs out at once if the app's token names the signed-in user; otherwise asks the user.
     func showSignOut(_ request: PortalRequest, _ handle: String) async throws -> Response {
         guard let ended = try await endSession(handle) else { throw PortalRefusal.over }
         guard let session = try await session(request), let token = request.sessionToken else {

@@ -1,4 +1,4 @@
-// The user's choices on the sheet, from the form. Pure.
+// The user's choices on the consent page, from the form. Pure.
 
 import Accounts
 import Foundation
@@ -7,7 +7,7 @@ import SignIn
 import Support
 
 struct SheetChoice: Hashable {
-    /// True unless the user chose otherwise.
+    /// True, unless the user chose otherwise.
     let hidesEmail: Bool
     /// `Inbox.number`; nil if the user had no choice.
     let inbox: Int64?
@@ -24,10 +24,10 @@ struct SheetChoice: Hashable {
         name = PersonName(given: typed("first_name"), family: typed("last_name"))
     }
 
-    /// What is wrong with what the user typed.
+    /// The problem of the user's input.
     enum Problem: Hashable {
         case tooLong
-        /// The place in the name, from 1, of a scalar that cannot be in it.
+        /// The position in the name, from 1, of a scalar that a name cannot contain.
         case character(at: Int)
     }
 

@@ -1,4 +1,5 @@
-// The step that an app's request requires of the user at the browser. Pure: decided here, applied in PortalSheet.
+// The next step that an app's request requires of the user. Pure: decided here, carried out in
+// PortalSheet.
 
 import SignIn
 
@@ -12,13 +13,13 @@ enum SheetStep: Hashable {
     case secondFactor
     /// The app gets what it already has, without asking the user.
     case answer(PageSession)
-    /// The user is asked.
+    /// The page asks the user for consent.
     /// - isKnown: whether they already consented to everything in this request.
     case ask(PageSession, isKnown: Bool)
 
     /// - Parameters:
     ///   - session: nil while no one is signed in.
-    ///   - isOther: whether the app asked for another user than the session's.
+    ///   - isOther: whether the app requested another user than the session's.
     ///   - consent: that of the user; nil if there is none.
     ///   - level: how surely the user must have signed in.
     init(
@@ -27,7 +28,8 @@ enum SheetStep: Hashable {
         let asked = pending.request
         let isSilent = asked.prompts.contains(.none)
         guard let session, !isOther, pending.accepts(authenticatedAt: session.authenticatedAt) else {
-            // A different user who signed in for this very request is not sent to sign in again: this would never end.
+            // A different user who signed in for this very request is not sent to sign in again:
+            // that would never end.
             let isOver = isOther && session.map { pending.isFollowed(by: $0.createdAt) } ?? false
             self =
                 isSilent || isOver

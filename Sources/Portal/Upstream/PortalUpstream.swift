@@ -70,14 +70,15 @@ extension PortalPage {
         let identity: UpstreamIdentity
         do throws(UpstreamFailure) {
             guard let attempt = begun, store.page.isOf(attempt, browser: request.browser) else { throw .stale }
-            // Two readers of a parameter that is given twice may each take another one (RFC 6749 section 3.1).
+            // Two readers of a repeated parameter may each take a different value (RFC 6749 section
+            // 3.1).
             guard let parameters = AuthorizationParameters((request.request.uri.query ?? "").utf8), parameters.repeated.isEmpty
             else { throw .unproved("a parameter is given twice, or cannot be read") }
             let metadata = try await upstream.metadata()
             let code = try attempt.code(metadata, upstream.settings, now: now()) { parameters[WireText($0)]?.text }
             identity = try await upstream.identity(attempt, code: code, redirectURI: redirectURI, metadata)
         } catch {
-            // Whoever signed in in another tab meanwhile goes on.
+            // A user who signed in in another tab in the meantime continues.
             if case .stale = error, try await session(request) != nil {
                 return request.redirect(begun?.request.map { "\(Self.sheetPath)?request=\($0)" } ?? "/me")
             }
@@ -104,7 +105,7 @@ extension PortalPage {
         }
     }
 
-    /// Returns to the sign-in page, with Postern's own text: text of the provider is never shown.
+    /// Returns to the sign-in page with Postern's own text. Texts of the provider are never shown.
     private func refuse(
         _ request: PortalRequest, _ upstream: UpstreamProvider, _ failure: UpstreamFailure
     ) async throws -> Response {

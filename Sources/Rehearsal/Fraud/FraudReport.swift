@@ -1,10 +1,10 @@
-// The results of a policy: how many attacks were asked for a check, and how many people.
+// The results of a policy: how many attacks had to pass a check, and how many people.
 
 import Decisions
 
 /// Counts for one kind of people or one kind of attack.
 package struct FraudCount: Sendable, Equatable {
-    /// Questions of one event.
+    /// Requests of one event.
     package struct Asked: Sendable, Equatable {
         package var questions = 0
         package var asked = 0
@@ -14,7 +14,7 @@ package struct FraudCount: Sendable, Equatable {
             if isAsked { asked += 1 }
         }
 
-        /// A share of 1; nil where there were none.
+        /// A share of 1; nil if there were none.
         package var share: Double? { questions == 0 ? nil : Double(asked) / Double(questions) }
     }
 
@@ -24,20 +24,21 @@ package struct FraudCount: Sendable, Equatable {
     package var actions = Asked()
     /// Sign-ups from the twentieth on.
     package var laterSignUps = Asked()
-    /// The ordinal of the first sign-up that was asked.
+    /// The ordinal of the first sign-up that had to pass a check.
     package var firstAsked: Int?
-    /// Cost of all accounts, with the weakest check that each is asked for, in hundredths of a US cent.
+    /// Cost of all accounts, with the weakest check that each must pass, in hundredths of a US
+    /// cent.
     var cost = 0
 
-    /// Cost of an account in US cents; nil where no one signed up.
+    /// Cost of an account in US cents; nil if no one signed up.
     package var centsForAccount: Double? { signUps.questions == 0 ? nil : Double(cost) / Double(signUps.questions) / 100 }
 }
 
-/// How a question ended.
+/// The end of a request.
 enum QuestionEnd {
     case allowed
     case asked(World.Answer)
-    /// An attacker did not pass an earlier check, and does not come back.
+    /// An attacker did not pass an earlier check, and does not return.
     case stopped
 }
 
@@ -95,7 +96,8 @@ package struct FraudReport: Sendable {
 
     private static func share(_ asked: FraudCount.Asked) -> String { asked.questions == 0 ? "-" : Figures.percent(asked.share) }
 
-    /// A row for each attack: its name, sign-ups asked, from the 20th on, the first, sign-ins, actions, cents for an account.
+    /// A row for each attack: its name, sign-ups with a check, those from the 20th on, the first
+    /// one, sign-ins, actions, cents for an account.
     package var attackRows: [[String]] {
         Attack.allCases.compactMap { attack in
             counts[.attack(attack)].map { count in
@@ -108,7 +110,8 @@ package struct FraudReport: Sendable {
         }
     }
 
-    /// A row for each kind of people, and one for all: how many sign-ups, sign-ins and actions were asked.
+    /// A row for each kind of people, and one for all: how many sign-ups, sign-ins and actions had
+    /// to pass a check.
     package var peopleRows: [[String]] {
         let kinds = People.allCases.compactMap { people in counts[.real(people)].map { (people.rawValue, $0) } }
         return (kinds + [("all", people)]).map { name, count in

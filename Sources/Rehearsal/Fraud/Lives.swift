@@ -29,7 +29,7 @@ struct Lives {
         return name
     }
 
-    /// Imports the people who are brought along.
+    /// Imports the people from another system.
     private mutating func bring() throws {
         let brought = population.actors.indices.filter { population.actors[$0].kind == .real(.imported) }
         var rows: [(user: String, inbox: String, since: Int64)] = []
@@ -42,7 +42,7 @@ struct Lives {
         try world.bring(rows)
     }
 
-    /// The report, and the number of questions.
+    /// The report, and the number of requests.
     /// - Parameter start: the beginning of the thirty days, in seconds since 1970.
     static func run(
         _ world: World, _ population: Population, start: Int64

@@ -12,11 +12,11 @@ package enum People: String, Sendable, CaseIterable {
     case carrier = "carrier NAT"
     /// With an inbox at iCloud, duck.com or SimpleLogin.
     case relay = "relay inboxes"
-    /// Away for half a year, and back.
+    /// They are inactive for half a year, and then return.
     case returning = "returning"
-    /// Delete everything, and come back.
+    /// They delete all their data, and return.
     case leaver = "delete, come back"
-    /// Brought along from another system on the first day, with nothing known of when they were last there.
+    /// Imported from another system on the first day. The time of their last visit is unknown.
     case imported = "imported"
 }
 
@@ -65,7 +65,7 @@ package enum Kind: Hashable, Sendable {
 struct Actor {
     let kind: Kind
     let inbox: String
-    /// When they joined the installation, in seconds; negative where it was before the thirty days.
+    /// When they joined the installation, in seconds; negative before the thirty days.
     let since: Int64
 }
 

@@ -1,4 +1,5 @@
-// The installation that all actors use: a store, the HTTP API on its own port, and a clock that is set from outside.
+// The installation that all actors use: a store, the HTTP API on its own port, and a clock that the
+// caller sets.
 
 import API
 import Accounts
@@ -35,7 +36,7 @@ final class World: Sendable {
     private let server: Task<Void, any Error>
     private let address: String
     private let ranks: [String: Int]
-    /// Whether the backend sends the network of each question: only if the policy declares it.
+    /// Whether the backend sends the network of each request: only if the policy declares it.
     private let tellsNetwork: Bool
 
     final class Clock: Sendable {
@@ -48,8 +49,8 @@ final class World: Sendable {
     }
 
     /// - Parameters:
-    ///   - policy: decides for the app.
-    ///   - status: decides how likely users are to be real; nil: the built-in one.
+    ///   - policy: the policy that decides for the app.
+    ///   - status: the policy that decides how likely users are to be real; nil: the built-in one.
     ///   - start: seconds since 1970.
     init(_ policy: LoadedPolicy, status: StoredPolicy?, _ client: HTTPClient, start: Int64) async throws {
         self.client = client
@@ -148,9 +149,9 @@ final class World: Sendable {
         return try own.mint(token, now: time.now)
     }
 
-    /// The result of a question.
+    /// The result of a request.
     struct Answer {
-        /// The checks offered, the weakest first; empty where the decision was allow.
+        /// The checks offered, the weakest first; empty if the decision was allow.
         let challenges: [String]
         /// The value of `ROC.score`.
         let score: Int
@@ -183,8 +184,9 @@ final class World: Sendable {
         return data
     }
 
-    /// Asks like the app's backend.
-    /// - Parameter passes: whether the person passes a requested check; the backend then reports that.
+    /// Sends a request like the app's backend.
+    /// - Parameter passes: whether the person passes a required check; the backend then reports
+    ///   that.
     func ask(_ event: String, token: String, nonce: String, network: String, passes: Bool) async throws -> Answer {
         var question: [String: Any] = [
             "event": event, "client_id": Self.clientID, "identity_token": token, "nonce": nonce,
@@ -202,7 +204,7 @@ final class World: Sendable {
         return Answer(challenges: body.challenges, score: ROC.score(rank: ranks[weakest] ?? 1, rules: body.reasons.count))
     }
 
-    /// Writes what waits for the log.
+    /// Writes the waiting entries of the log.
     func flush() throws { try log.flush() }
 }
 

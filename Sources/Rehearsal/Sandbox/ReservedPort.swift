@@ -1,14 +1,15 @@
-// A free port that is known before anything listens on it: the issuer of a sandbox has it in its name.
+// A free port that is known before a server listens on it, because the issuer of a sandbox contains
+// it.
 
 import Glibc
 
-/// A bound socket that does not listen: another socket with SO_REUSEADDR may listen on its port, and the kernel gives the port to
-/// no one else.
+/// A bound socket that does not listen. Another socket with SO_REUSEADDR may listen on its port,
+/// and the kernel gives the port to no other process.
 final class ReservedPort: Sendable {
     let number: Int
     private let descriptor: Int32
 
-    /// Nil if there is none.
+    /// Nil if no port is free.
     init?() {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }

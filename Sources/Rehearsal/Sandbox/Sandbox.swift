@@ -1,4 +1,5 @@
-// All of Postern in one process, for the developers of apps: a real installation in a private folder, without Postfix and DNS.
+// All of Postern in one process, for the developers of apps: a real installation in a private
+// folder, without Postfix and DNS.
 
 import Accounts
 import Administration
@@ -13,10 +14,11 @@ import PosternSQLite
 import Service
 import Synchronization
 
-/// Everything of a sandbox is in a private folder, removed at the end. No key, token, counter or decision of it can reach another
-/// installation: it has keys and its own database.
+/// All files of a sandbox are in a private folder, which is removed at the end. The sandbox has its
+/// own keys and its own database, so that none of its keys, tokens, counters or decisions can reach
+/// another installation.
 package struct Sandbox {
-    /// How it is set up.
+    /// The settings of the sandbox.
     package struct Settings: Sendable {
         /// 0: any free port.
         package var port: Int
@@ -25,10 +27,10 @@ package struct Sandbox {
         package var clientID: String
         /// In addition to those of every sandbox.
         package var redirectURIs: [String]
-        /// How identity tokens carry the nonce.
+        /// How identity tokens contain the nonce.
         package var nonceForm: AppNonceForm
         package var isNonceRequired: Bool
-        /// Nil: the one that is part of the program.
+        /// Nil: the policy that is part of the program.
         package var policy: StoredPolicy?
 
         package init(
@@ -40,11 +42,11 @@ package struct Sandbox {
         }
     }
 
-    /// What a sandbox tells while it runs.
+    /// Reports of a sandbox while it runs.
     package enum News: Sendable {
         /// A message is in a mailbox.
         case mail(SandboxMail)
-        /// A request was refused, and why.
+        /// A request was refused, with the reason.
         case refusal(String)
     }
 
@@ -52,7 +54,7 @@ package struct Sandbox {
     /// - Parameters:
     ///   - now: seconds since 1970; `/sandbox/clock` adds to it.
     ///   - announce: called once it listens.
-    ///   - tell: called for each of these.
+    ///   - tell: called for each report.
     package static func run(
         _ settings: Settings, now: @escaping @Sendable () -> Int64, logger: Logger,
         announce: @escaping @Sendable (SandboxFacts) -> Void, tell: @escaping @Sendable (News) -> Void
@@ -86,7 +88,7 @@ package struct Sandbox {
             records: zone.snapshot)
         var surroundings = Surroundings()
         surroundings.now = { clock.now }
-        // The clock may pass a year in a second.
+        // A developer may move the clock by a year in a second.
         surroundings.deletionInterval = .seconds(1)
         surroundings.resolver = zone
         surroundings.mail = .own { handler, ready in
@@ -94,7 +96,7 @@ package struct Sandbox {
                 store: installation.store, handler: handler, failures: failures,
                 own: installation.configuration.mail.from.wireForm, now: { clock.now }
             ) { mail in
-                // Whoever has a mailbox answers from it.
+                // A user answers from the inbox, so mail from its domain must pass SPF.
                 if mail.side == .user, let inbox = try? AddrSpec.typed(mail.recipient) { zone.open(inbox.domain) }
                 tell(.mail(mail))
             } refused: { command, reply in
@@ -123,7 +125,7 @@ package struct Sandbox {
                 SandboxPageRoutes(desk: desk),
             ]
         }
-        // Once both listen, everything works that a developer may paste.
+        // The facts are announced when both servers listen, so that every printed command works.
         let waiting = ReadyCount(of: 2) { announce(facts) }
         surroundings.listening = { _ in waiting.down() }
         try await RelayService.run(
@@ -138,9 +140,10 @@ package struct Sandbox {
         let set: [(ConfigurationKey, String)] = [
             (.httpListen, "127.0.0.1:\(port)"), (.httpPublicURL, "http://127.0.0.1:\(port)"),
             (.mailSubmission, "127.0.0.1:\(smtpPort)"), (.signInPage, "built-in"), (.signInSignUp, "open"),
-            // Copies for further accounts need an smtpd of Postfix; a client sends the message again instead.
+            // Copies for further accounts need an smtpd of Postfix. Here the client sends the
+            // message again.
             (.fanOut, "off"), (.serviceName, "Postern sandbox"), (.eventsPrivateReceivers, "yes"),
-            // A test suite signs the same user in again and again.
+            // A test suite signs in the same user many times.
             (.httpRequestsPerSecond, "1000"), (.verificationPerInbox, "100"), (.verificationPerUser, "1000"),
             (.signInMessagesPerNetwork, "1000000"), (.signInWrongCodesPerNetwork, "1000000"),
         ]
@@ -152,7 +155,7 @@ package struct Sandbox {
     }
 }
 
-/// Calls once, when so many are down.
+/// Calls `body` once, when `down` was called this many times.
 private final class ReadyCount: Sendable {
     private let left: Mutex<Int>
     private let body: @Sendable () -> Void

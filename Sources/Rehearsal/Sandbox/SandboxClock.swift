@@ -1,11 +1,11 @@
-// The clock of a sandbox, which the whole service uses: the machine's, and what was added to it.
+// The clock of a sandbox, for the whole service: the machine's clock, and the seconds added to it.
 
 import Synchronization
 
 final class SandboxClock: Sendable {
     private let base: @Sendable () -> Int64
     private let added = Mutex<Int64>(0)
-    /// Ten years in seconds: enough for every rule, and far from the end of time.
+    /// Ten years in seconds: enough for every rule.
     static let most: Int64 = 3_650 * 86_400
 
     /// - Parameter base: seconds since 1970.
@@ -17,8 +17,8 @@ final class SandboxClock: Sendable {
     /// Seconds that were added.
     var offset: Int64 { added.withLock { $0 } }
 
-    /// Goes forward until so many seconds are added; false for a smaller number than before and beyond `most`: a store has times
-    /// in it, and none of them may be in the future.
+    /// Moves the clock forward to this offset. False for an offset below the present one or beyond
+    /// `most`: the store contains times, and none of them may be in the future.
     func set(offset new: Int64) -> Bool {
         added.withLock { offset in
             guard (offset...Self.most).contains(new) else { return false }
@@ -27,7 +27,7 @@ final class SandboxClock: Sendable {
         }
     }
 
-    /// Adds seconds; false for less than none, and beyond `most`.
+    /// Adds seconds; false for a negative number, and beyond `most`.
     func advance(_ seconds: Int64) -> Bool {
         added.withLock { offset in
             guard seconds >= 0, seconds <= Self.most - offset else { return false }
@@ -36,6 +36,6 @@ final class SandboxClock: Sendable {
         }
     }
 
-    /// Is the machine's clock again: together with the store of the start.
+    /// Returns to the machine's clock. Call it together with the reset of the store.
     func reset() { added.withLock { $0 = 0 } }
 }

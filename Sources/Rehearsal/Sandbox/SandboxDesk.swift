@@ -1,4 +1,4 @@
-// What the orders of a developer change: the parts of a sandbox, in one place.
+// The parts of a sandbox that a developer's orders change, in one place.
 
 import Accounts
 import Database
@@ -30,13 +30,13 @@ final class SandboxDesk: Sendable {
         (self.issuer, self.copy, self.records) = (issuer, copy, records)
     }
 
-    /// Mail comes in from now on.
+    /// From now on, mail is accepted.
     func open(_ room: SandboxMailRoom) { held.withLock { $0 = room } }
 
-    /// The mail system; nil before it was made.
+    /// The mail system; nil until it is made.
     var room: SandboxMailRoom? { held.withLock { $0 } }
 
-    /// Everything but the store and the journal is as it was at the start.
+    /// Resets all parts except the store and the journal.
     func clear() {
         failures.removeAll()
         statuses.clear()

@@ -1,10 +1,11 @@
-// The private folder of a sandbox. Its process holds a lock in it, so that a later start knows the folders of killed ones.
+// The private folder of a sandbox. Its process locks a file in it, so that a later start recognizes
+// the folders of killed processes.
 
 import Foundation
 import Glibc
 import Support
 
-/// Everything that a sandbox writes is in here.
+/// The folder with all files of a sandbox.
 final class SandboxFolder {
     private static let start = "postern-sandbox-"
     private static let lockName = "lock"
@@ -14,8 +15,8 @@ final class SandboxFolder {
 
     private init(url: URL, lock: Int32) { (self.url, self.lock) = (url, lock) }
 
-    /// Removes the folders of sandboxes that were killed, and makes a new one (mode 0700) in the temporary folder.
-    /// Throws what `FileManager` throws.
+    /// Removes the folders of killed sandboxes, and makes a new one (mode 0700) in the temporary
+    /// folder. Throws the errors of `FileManager`.
     static func make() throws -> SandboxFolder {
         let parent = FileManager.default.temporaryDirectory
         sweep(parent)
@@ -31,7 +32,8 @@ final class SandboxFolder {
         return SandboxFolder(url: url, lock: lock)
     }
 
-    /// Only folders of this user, in which no process holds the lock. One without a lock file is being made.
+    /// Only folders of this user whose lock no process has. A folder without a lock file is being
+    /// made.
     private static func sweep(_ parent: URL) {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: parent.path)) ?? []
         for name in names where name.utf8.starts(with: start.utf8) {

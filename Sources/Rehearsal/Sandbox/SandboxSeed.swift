@@ -1,4 +1,4 @@
-// What is in a sandbox at its start: a team with an app, its credentials, and users.
+// The content of a sandbox at its start: a team with an app, its credentials, and users.
 
 import Accounts
 import Decisions
@@ -7,12 +7,13 @@ import MailCrypto
 import SignIn
 import Support
 
-/// What a developer needs to know of a running sandbox. Its secrets open this sandbox and nothing else.
+/// The data that a developer needs about a running sandbox. Its secrets are valid in this sandbox
+/// only.
 package struct SandboxFacts: Sendable, Encodable {
     package struct User: Sendable, Encodable {
         package let user: String
         package let inbox: String
-        /// Set where the user uses the app already.
+        /// Set if the user already uses the app.
         package let sub: String?
         package let address: String?
     }
@@ -24,7 +25,7 @@ package struct SandboxFacts: Sendable, Encodable {
     package let team: String
     package let clientID: String
     package let clientSecret: String
-    /// A public app in the group of the other: for a page without a backend.
+    /// A public app in the group of the first app: for a page without a backend.
     package let pageClientID: String
     package let pageRedirectURIs: [String]
     /// The team's API key, with every scope of teams.
@@ -54,13 +55,13 @@ enum SandboxNames {
     static let source = "app.example"
     static let issuer = "https://issuer.sandbox.example"
     static let operatorAddress = "operator@sandbox.example"
-    /// Redirect URIs: on a loopback address the port may be any (RFC 8252 section 7.3).
+    /// Redirect URIs: a loopback address may have any port (RFC 8252 section 7.3).
     static let redirectURIs = ["http://127.0.0.1/callback", "http://localhost:3000/callback", "http://localhost:5000/callback"]
     static let pageClientID = "com.example.page"
     static let pageRedirectURIs = [
         "http://127.0.0.1/", "http://127.0.0.1/page.html", "http://localhost:3000/", "http://localhost:5173/",
     ]
-    /// The first uses the app already; the second has not signed in yet.
+    /// The first user already uses the app; the second has not signed in yet.
     static let users: [(id: String, name: String, inbox: String, usesApp: Bool)] = [
         ("jane", "Jane Doe", "jane@home.example", true), ("anna", "Anna Roe", "anna@mail.example", false),
     ]
@@ -77,7 +78,7 @@ struct SandboxSeed {
     /// Seconds since 1970.
     let now: Int64
 
-    /// Fills an empty installation. Throws what the store throws.
+    /// Fills an empty installation. Throws the store's errors.
     func plant() throws -> SandboxFacts {
         let change = Change(actor: "sandbox", now: now)
         let (team, clientID) = (SandboxNames.team, settings.clientID)

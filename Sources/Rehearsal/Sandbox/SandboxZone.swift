@@ -1,14 +1,14 @@
-// The DNS of a sandbox: records as data, which orders change. Nothing is asked outside this process.
+// The DNS of a sandbox: records as data, which orders change. No query leaves this process.
 
 import MailAuth
 import Support
 import Synchronization
 
-/// Answers for every name that has records here; no other name exists.
+/// Answers for every name with records here; no other name exists.
 final class SandboxZone: DNSResolver {
     /// The most names with records.
     static let most = 1_000
-    /// Who may send for a domain of the sandbox (RFC 7208): this machine.
+    /// The hosts that may send for a domain of the sandbox (RFC 7208): this machine.
     static let policy = "v=spf1 ip4:127.0.0.1 ip6:::1 -all"
 
     /// By name in lower case.
@@ -24,7 +24,7 @@ final class SandboxZone: DNSResolver {
         return ZoneResolver(nodes.withLock { nodes in nodes[key].map { [key: $0] } ?? [:] }).query(name, type)
     }
 
-    /// Adds a record; false for one name too many.
+    /// Adds a record; false if there would be too many names.
     @discardableResult
     func add(_ record: DNSRecord, _ type: DNSRecordType, to name: String) -> Bool {
         change(name) { node in
@@ -41,7 +41,7 @@ final class SandboxZone: DNSResolver {
         }
     }
 
-    /// Every question about the name fails like this.
+    /// Every query for the name fails in this way.
     @discardableResult
     func fail(_ failure: ZoneResolver.Failure, at name: String) -> Bool {
         change(name) { $0 = ZoneResolver.Node(failure: failure) }

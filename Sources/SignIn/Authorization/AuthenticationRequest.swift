@@ -35,7 +35,7 @@ package enum AuthorizationResponseMode: String, Sendable, Hashable, CaseIterable
     case webMessage = "web_message"
 }
 
-/// How the user is asked (OpenID Connect Core section 3.1.2.1).
+/// How the provider may interact with the user (OpenID Connect Core section 3.1.2.1).
 package enum AuthorizationPrompt: String, Sendable, Hashable, CaseIterable, Codable {
     case none, login, consent
     case selectAccount = "select_account"

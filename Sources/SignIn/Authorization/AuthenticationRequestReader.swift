@@ -55,7 +55,7 @@ package struct AuthenticationRequestReader: Sendable {
         }
         let scopes = parameters.words("scope")
         guard scopes.allSatisfy({ Self.isScopeToken($0) }) else {
-            throw AuthorizationError(.invalidScope, "scope has a character that no scope has")
+            throw AuthorizationError(.invalidScope, "scope has a character that is not allowed")
         }
         let nonce = try text(parameters, "nonce", maximum: ExpectedNonce.maximumLength)
         if responseType == .codeIDToken, nonce == nil {
@@ -210,7 +210,7 @@ private struct ResponseForm {
         }
         switch mode {
         case .query where holdsToken:
-            return .failure(AuthorizationError(.invalidRequest, "response_mode=query is not for what holds an id_token"))
+            return .failure(AuthorizationError(.invalidRequest, "response_mode=query is not allowed with an id_token"))
         case .formPost, .webMessage:
             guard WebOrigin(redirectURI) != nil else {
                 return .failure(

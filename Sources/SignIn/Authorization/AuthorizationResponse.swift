@@ -79,14 +79,14 @@ package enum RenderedResponse: Sendable, Hashable {
     /// The most octets of an address in a header: nginx has room for 4,096 octets of all fields (`proxy_buffer_size`).
     private static let mostInHeader = 2_048
 
-    /// Leads to an address: by a page where it is too long for a header.
+    /// Sends the browser to an address. An address that is too long for a header is in a page.
     package static func leading(to address: String, _ words: PassingWords = .english) -> RenderedResponse {
         guard address.utf8.count > mostInHeader else { return .redirect(address) }
         return .page(Page.onward.filled(["address": HTMLText.escaped(address)], words))
     }
 }
 
-/// What the pages that pass a response on say, in one language.
+/// The words of the pages that pass a response on, in one language.
 package struct PassingWords: Sendable, Hashable {
     /// A tag of RFC 5646.
     package let language: String
@@ -107,11 +107,12 @@ package struct PassingWords: Sendable, Hashable {
 /// A page that passes a response on, and the policy for its header.
 package struct RenderedPage: Sendable, Hashable {
     package let html: String
-    /// Content-Security-Policy: allows only the page's script. A form may lead to any origin, because browsers also apply
-    /// `form-action` to the redirects with which the client goes on; the only form of the page is Postern's own.
+    /// Content-Security-Policy: allows only the page's script. A form may lead to any origin,
+    /// because browsers also apply `form-action` to the redirects of the client. The only form of
+    /// the page is Postern's own.
     package let policy: String
-    /// Referrer-Policy. Where a form leads to the client, browsers write our origin as `Origin`; under `no-referrer` they write
-    /// `null`, which many clients refuse.
+    /// Referrer-Policy. Browsers send our origin as `Origin` when a form leads to the client. Under
+    /// `no-referrer` they send `null`, which many clients refuse.
     package let referrerPolicy: String
 }
 
@@ -128,7 +129,7 @@ private struct Page: Sendable {
     static let webMessage = Page(html: Embedded.web_message_html, script: Embedded.web_message_js)
 
     static let message = Page(html: Embedded.message_html, script: "")
-    /// Goes on by itself, without a script.
+    /// This page continues by itself, without a script.
     static let onward = Page(html: Embedded.onward_html, script: "")
 
     /// The texts between placeholders, and, at odd positions, the names of the placeholders.

@@ -7,7 +7,7 @@ import Support
 package struct EndSessionRequest: Sendable, Hashable, Codable {
     /// The app; nil if it did not identify itself.
     package let clientID: String?
-    /// The user, by the app's token; without it the user must be asked.
+    /// The user, by the app's token; without it the page asks the user.
     package let subject: String?
     /// The address to which the user returns: registered for the app, octet by octet.
     package let redirectURI: String?

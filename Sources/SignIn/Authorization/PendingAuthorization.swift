@@ -1,5 +1,5 @@
-// Between /auth/authorize and the response: the request on its way through the sign-in page, and the response on its way to the
-// browser.
+// An authorization request while the sign-in page handles it, and its response until the browser
+// fetches it.
 
 import Accounts
 import Database
@@ -13,7 +13,7 @@ package struct PendingAuthorization: Sendable {
     package let subjectHint: String?
     /// Seconds since 1970.
     package let createdAt: Int64
-    /// Seconds since 1970, unless a page goes on with it.
+    /// Seconds since 1970. Each step of the page moves it.
     package let expiresAt: Int64
     /// Whether the browser fetched the response.
     package let isFinished: Bool
@@ -35,7 +35,7 @@ package struct PendingAuthorization: Sendable {
 
 /// How long requests are kept, in seconds.
 package enum PendingLifetime {
-    /// One that no page went on with.
+    /// For a request that no page has opened.
     static let first: Int64 = 10 * 60
     /// After each step of the page: as long as a mailed link works.
     static let step = PageLifetime.link
@@ -45,22 +45,24 @@ package enum PendingLifetime {
     static let seen: Int64 = 60
 }
 
-/// How much is kept. Anyone can send requests, so what one network sends takes the place of its own older ones.
+/// Limits of the stored requests. Anyone can send requests, so new requests of a network replace
+/// its own older ones.
 package struct PendingLimits: Sendable {
-    /// Requests of one network: several for each of a class behind one address.
+    /// Requests of one network. This allows several for each pupil of a class behind one address.
     package var perNetwork = 2_000
     package var octetsPerNetwork = 4 << 20
     /// Requests of all networks.
     package var inAll = 50_000
     package var octetsInAll = 128 << 20
-    /// All requests are counted once for so many new ones.
+    /// All requests are counted once per this many new ones.
     package var counted: Int64 = 64
 
     package init() {}
 }
 
-/// Requests on their way through the sign-in page, and responses until they are fetched. A handle of 27 octets stands for a
-/// request in addresses, cookies and mails, which have little room behind a proxy.
+/// Requests that the sign-in page handles, and responses until browsers fetch them. Addresses,
+/// cookies and mails contain a handle of 27 octets instead of the request: proxies limit their
+/// length.
 package struct PendingAuthorizations: Sendable {
     let database: any Database
     let secrets: SecretHash
@@ -73,7 +75,7 @@ package struct PendingAuthorizations: Sendable {
 
     private struct Response: Codable {
         let response: AuthorizationResponse
-        /// Who answered; nil for an error.
+        /// The user who answered; nil for an error.
         let userID: String?
         /// Seconds since 1970.
         let answeredAt: Int64
@@ -81,7 +83,7 @@ package struct PendingAuthorizations: Sendable {
 
     // MARK: Requests
 
-    /// Keeps a request, and gives its handle: base64url.
+    /// Stores a request, and returns its handle: base64url.
     /// - Parameters:
     ///   - browser: the cookie of the browser that made the request; nil if `bind` follows.
     ///   - network: the widest network that the request counts for.
@@ -115,8 +117,9 @@ package struct PendingAuthorizations: Sendable {
         return try sealing.decrypt(row["content"], token, .endSession)
     }
 
-    /// Binds a request that came without a cookie to its browser; false if it is unknown, too old, or bound already. Browsers
-    /// send no cookie with a form of another site, and do with the redirect that follows it.
+    /// Binds a request that came without a cookie to its browser. Returns false if the request is
+    /// unknown, too old or already bound. Browsers send no cookie with a form of another site, but
+    /// they send it with the redirect that follows.
     package func bind(_ handle: String, to browser: String, now: Int64) throws(StoreFailure) -> Bool {
         guard let token = Self.token(handle) else { return false }
         return try database.write(.relaxed) { connection throws(StoreFailure) in
@@ -130,8 +133,8 @@ package struct PendingAuthorizations: Sendable {
 
     // MARK: Responses
 
-    /// Keeps the response to a request for its browser, for as long as a code lives. Refused if the request was already
-    /// answered.
+    /// Stores the response to a request for its browser, for the lifetime of a code. Refused if the
+    /// request was already answered.
     /// - Returns: a ticket for the response, for the browser in which the user signed in. Fetching the response needs both the
     ///   ticket and the cookie of the browser that made the request. If one person has another sign in for them, the first has
     ///   only the cookie, and the other only the ticket.
@@ -142,7 +145,8 @@ package struct PendingAuthorizations: Sendable {
     }
 
     /// The same within a transaction: if the response is refused, the work done for it is undone as well.
-    /// - Parameter user: who may have it again with `ticketAgain`; nil for no one.
+    /// - Parameter user: the user who may get the same ticket again with
+    ///   `ticketAgain`; nil for no user.
     package func answer(
         _ connection: any DatabaseConnection, _ handle: String, with response: AuthorizationResponse, of user: String?, now: Int64
     ) throws(StoreFailure) -> String {
@@ -150,7 +154,8 @@ package struct PendingAuthorizations: Sendable {
         let sealed = try sealing.encrypt(
             Response(response: response, userID: user, answeredAt: now), token, .authorizationContent)
         let ticket = ticket(token, of: sealed)
-        // After its response is fetched, the row stays, with an empty one, so that the request is not answered again.
+        // The row stays with an empty response after the browser fetched it, so that the request
+        // cannot be answered again.
         let answered = try connection.run(
             """
             UPDATE pending_requests SET response = \(sealed), ticket_hash = \(self.hash(ticket, .authorizationContent)),
@@ -163,8 +168,8 @@ package struct PendingAuthorizations: Sendable {
         throw .refused(.exists, "the request was answered already")
     }
 
-    /// Ends a request without an answer that is kept: the app gets an error at once, and no response after it. False if the
-    /// browser fetched the response already.
+    /// Ends a request without a stored response: the app gets an error at once, and no response
+    /// later. Returns false if the browser already fetched a response.
     package func finish(_ handle: String, now: Int64) throws(StoreFailure) -> Bool {
         guard let token = Self.token(handle) else { return false }
         return try database.write(.relaxed) { connection throws(StoreFailure) in
@@ -178,9 +183,9 @@ package struct PendingAuthorizations: Sendable {
         }
     }
 
-    /// The same ticket again, for the user who answered and whose browser did not fetch the response: the button was pressed
-    /// twice, or the connection was lost. Nil in any other case. Of two presses at once, either may be the
-    /// one whose answer the browser shows.
+    /// Returns the same ticket again if the user answered but the browser did not fetch the
+    /// response: the user pressed the button twice, or the connection was lost. Nil in any other
+    /// case. When two presses come at once, the browser may show the answer to either.
     package func ticketAgain(_ handle: String, of user: String, now: Int64) throws(StoreFailure) -> String? {
         guard let token = Self.token(handle) else { return nil }
         return try database.read { connection throws(StoreFailure) in
@@ -197,8 +202,8 @@ package struct PendingAuthorizations: Sendable {
     package func take(ticket text: String, browser: String, now: Int64) throws(StoreFailure) -> AuthorizationResponse? {
         guard let ticket = Base64URL.decode(text.utf8), ticket.count == 2 * SealedTokens.tokenLength else { return nil }
         let (token, hash) = (Array(ticket[..<SealedTokens.tokenLength]), hash(ticket, .authorizationContent))
-        // Not worth waiting for the disk: a response restored by a power failure again needs ticket and cookie, and its code
-        // works only once.
+        // The write does not wait for the disk. A response that returns after a power failure still
+        // needs ticket and cookie, and its code works only once.
         return try database.write(.relaxed) { connection throws(StoreFailure) in
             let row = try connection.row(
                 "SELECT id, response, browser_hash FROM pending_requests WHERE ticket_hash = \(hash)")
@@ -231,8 +236,8 @@ package struct PendingAuthorizations: Sendable {
         secrets.hash(purpose, Hex.encode(token), context: "row")
     }
 
-    /// A ticket carries the token of its request, which opens the response, and what is made from both by our secret alone: the
-    /// app that made the request knows only its token.
+    /// A ticket contains the token of its request, which opens the response, and a MAC that only
+    /// our secret can make. The app that made the request knows only the token.
     private func ticket(_ token: [UInt8], of sealed: [UInt8]) -> [UInt8] {
         token + secrets.hash(.authorizationContent, Hex.encode(token + sealed), context: "ticket")[..<SealedTokens.tokenLength]
     }
@@ -272,7 +277,8 @@ package struct PendingAuthorizations: Sendable {
         let content = try sealing.encrypt(value, token, purpose)
         let source = secrets.hash(.network, network)
         let browser = browser.map { secrets.hash(.browser, $0) }
-        // Not worth waiting for the disk: what a power failure takes, the app asks for again.
+        // The write does not wait for the disk: after a power failure the app sends a lost request
+        // again.
         try database.write(.relaxed) { connection throws(StoreFailure) in
             let number = try connection.inserted(
                 """
@@ -287,7 +293,8 @@ package struct PendingAuthorizations: Sendable {
             guard let all else { return }
             let (count, octets): (Int, Int) = try (all["count"], all["octets"])
             guard count > limits.inAll || octets > limits.octetsInAll else { return }
-            // The network that has the most gives way, and not the one that comes last.
+            // The network with the most octets loses requests, not the network of the newest
+            // request.
             let largest: [UInt8]? = try connection.value(
                 "SELECT network_hash FROM pending_requests GROUP BY network_hash ORDER BY SUM(octets) DESC LIMIT 1")
             if let largest { try drop(connection, of: largest, most: 0, octets: 0) }
@@ -295,7 +302,7 @@ package struct PendingAuthorizations: Sendable {
         return Base64URL.encode(token)
     }
 
-    /// Drops the older half of what a network sent, if that is more than it may be.
+    /// Deletes the older half of a network's requests if the network exceeds its limit.
     private func drop(
         _ connection: any DatabaseConnection, of network: [UInt8], most: Int, octets: Int
     ) throws(StoreFailure) {

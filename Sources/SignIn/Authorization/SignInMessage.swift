@@ -1,4 +1,4 @@
-// What a user is told where no app can be answered.
+// Messages to a user when no app can get a response.
 
 /// A message to the user in place of an answer to an app.
 package enum SignInMessage: Sendable, Hashable {

@@ -2,7 +2,7 @@
 
 import Support
 
-/// A step of a sign-in or of signing out at which a person looks: an error there is a page.
+/// A step of sign-in or sign-out that shows a page to a person: an error there is a page.
 package enum SignInStep: String, Sendable, CaseIterable {
     case authorize = "/auth/authorize"
     case begin = "/auth/begin"

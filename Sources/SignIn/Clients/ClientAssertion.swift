@@ -22,8 +22,9 @@ package struct ClientAssertion: Sendable, Hashable {
         return claims["sub"]?.string
     }
 
-    /// Checks an assertion: ES256 or RS256 with one of the team's keys by `kid`, `iss` and `sub` the client, `aud` one of the
-    /// provider's, `exp` in the future and at most an hour away, `jti`.
+    /// Checks an assertion. Its signature is ES256 or RS256 by one of the team's keys, found by
+    /// `kid`. `iss` and `sub` are the client, and `aud` is one of the provider's. `exp` is in the
+    /// future, at most an hour away. `jti` is present.
     /// - Parameters:
     ///   - audiences: the provider's `iss`, and the requested endpoint.
     ///   - now: seconds since 1970.

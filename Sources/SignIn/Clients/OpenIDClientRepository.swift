@@ -11,10 +11,11 @@ package struct ClientSettings: Sendable, Hashable {
     package var isPublic: Bool
     /// `id_token_signed_response_alg`.
     package var algorithm: SignatureAlgorithm
-    /// `backchannel_logout_uri`: where it is told that a session ended; nil for nowhere.
+    /// `backchannel_logout_uri`: the address that gets notices of ended sessions; nil for none.
     package var logoutURI: String?
 
-    /// Of a new client: what libraries expect (OpenID Connect Dynamic Client Registration section 2).
+    /// For a new client: the default that libraries expect (OpenID Connect Dynamic Client
+    /// Registration section 2).
     package static let standardAlgorithm = SignatureAlgorithm.rs256
 
     package init(isPublic: Bool, algorithm: SignatureAlgorithm, logoutURI: String? = nil) {
@@ -87,8 +88,8 @@ package struct OpenIDClientRepository: Sendable {
     // MARK: Secrets
 
     /// Issues a client secret, which is shown once. Refused beyond `maximumSecrets`, and for a public app.
-    /// - Parameter show: takes the secret before it counts; where it throws, there is none. Called again where another
-    ///   change came in between.
+    /// - Parameter show: shows the secret before it is stored; if it throws, no secret is issued.
+    ///   It is called again if the transaction is repeated.
     package func issueSecret(
         team id: String, clientID: String, _ change: Change, show: (String) throws(StoreFailure) -> Void = { _ in }
     ) throws(StoreFailure) -> (secret: String, issued: IssuedClientSecret) {

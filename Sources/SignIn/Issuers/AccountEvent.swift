@@ -3,7 +3,7 @@
 import InternetMessage
 import Support
 
-/// What happened.
+/// The kind of event.
 package enum AccountEventKind: String, Sendable, Hashable, CaseIterable {
     case emailDisabled = "email-disabled"
     case emailEnabled = "email-enabled"

@@ -3,7 +3,7 @@
 import Accounts
 import Database
 
-/// A place to poll.
+/// An address from which events are fetched.
 package struct IssuerPoll: Sendable, Hashable {
     /// The issuer's name here.
     package let issuer: String

@@ -151,7 +151,8 @@ package struct IssuerRepository: Sendable {
         }
     }
 
-    /// Stores the keys of an issuer, unless newer ones are stored or its source has changed meanwhile.
+    /// Stores the keys of an issuer, unless newer keys are stored or the issuer's source has
+    /// changed.
     package func keep(_ keys: IssuerKeys, of name: String, location: String) throws(StoreFailure) {
         _ = try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(

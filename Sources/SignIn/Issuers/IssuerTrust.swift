@@ -5,7 +5,7 @@ import AsyncHTTPClient
 import Dispatch
 import Logging
 
-/// One for the life of a process.
+/// One instance serves for the whole life of a process.
 package final class IssuerTrust: Sendable {
     package let issuers: StoredIssuers
     package let keys: KeySetCache

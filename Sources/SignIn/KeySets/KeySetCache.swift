@@ -24,11 +24,12 @@ package struct StoredKeySet: Sendable, Hashable {
 
 /// A cache of key sets, one entry for each issuer.
 ///
-/// A fresh set is used without a fetch. After that, it is still used while one fetch runs in the background. Once the set is
-/// past freshness by the same time again, callers wait for the fetch. If an issuer cannot be reached, the fetch is retried
-/// after 5 s, 10 s, 20 s … up to 5 minutes, and its last good set is used until it is `maximumAge` old. From then on its keys
-/// are unavailable, which is a temporary error. A token with an unknown `kid` causes a fetch, at most one in
-/// `unknownKeyInterval` for each issuer. However many callers there are, at most one fetch for an issuer runs at a time.
+/// A fresh set is used without a fetch. After that, it is still used while one fetch runs in the
+/// background. When the set's age is twice its freshness, callers wait for the fetch. After a
+/// failure, the fetch is retried after 5 s, 10 s, 20 s … up to 5 minutes. The last good set is used
+/// until it is `maximumAge` old. From then on its keys are unavailable, which is a temporary error.
+/// A token with an unknown `kid` causes a fetch, at most one in `unknownKeyInterval` for each
+/// issuer. At most one fetch for an issuer runs at a time, for any number of callers.
 package actor KeySetCache: VerificationKeySource {
     package struct Settings: Sendable {
         /// Seconds for which a set is fresh if its issuer does not say, and the limits for what an issuer may ask for.

@@ -51,7 +51,7 @@ package enum KeySetAddress {
         }
     }
 
-    /// Whether a host is this machine, judged by its form: `localhost`, 127.0.0.0/8 or ::1.
+    /// Whether a host is this machine by its form: `localhost`, 127.0.0.0/8 or ::1.
     private static func isLoopback(_ host: String) -> Bool {
         let name = host.lowercased()
         if name == "localhost" || name == "::1" || name == "[::1]" { return true }
@@ -161,7 +161,7 @@ package struct HTTPKeySetFetcher: KeySetFetcher {
         return least
     }
 
-    /// A network error in one short line.
+    /// The description of a network error in one short line.
     private static func oneLine(_ error: any Error) -> String {
         "\(error)".withoutControls(limit: 200)
     }

@@ -31,7 +31,8 @@ package struct VerificationKey: Sendable {
 
     /// Whether the signature over these octets was made with this key.
     package func isValid(_ signature: [UInt8], over message: [UInt8]) -> Bool {
-        // RFC 8017 section 8.2.2 step 1 and RFC 7518 section 3.4: any other length is invalid, whatever the library says.
+        // RFC 8017 section 8.2.2 step 1 and RFC 7518 section 3.4: any other length is invalid, even
+        // if the library accepts it.
         guard signature.count == (algorithm == .es256 ? 64 : (bits + 7) / 8) else { return false }
         return switch key {
         case .p256(let key): key.verifySHA256(message: message, signature: signature)

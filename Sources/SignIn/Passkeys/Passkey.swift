@@ -33,7 +33,7 @@ package enum PasskeyLimits {
 package enum PasskeySignIn: Sendable {
     /// The token of the new session, for the cookie.
     case session(String)
-    /// No one has this passkey any more: the browser may forget it.
+    /// No user has this passkey: the browser may forget it.
     case unknown
     /// The user, if known, and the reason: for the operator, never for the caller.
     case refused(userID: String?, reason: String)

@@ -161,8 +161,8 @@ package struct PasskeyRepository: Sendable {
         }
     }
 
-    /// Reports a change of a passkey to streams. A synced one counts as the platform's. A device-bound one counts as roaming,
-    /// since no authenticator says for certain which it is.
+    /// Reports a change of a passkey to streams. A synced passkey counts as one of the platform. A
+    /// device-bound one counts as roaming, because no authenticator says for certain which it is.
     private static func tell(
         _ tracker: AccountChangeTracker, _ user: Int64, _ change: String, isSynced: Bool
     ) throws(StoreFailure) {
@@ -206,7 +206,7 @@ package struct PasskeyRepository: Sendable {
         userHandle: [UInt8]?, challenge: [UInt8], browser: String, replacing old: String?, now: Int64
     ) throws(StoreFailure) -> PasskeySignIn {
         guard let expiry = expiry(challenge, .get, browser: browser, now: now) else {
-            return .refused(userID: nil, reason: "the challenge is not of this browser, or too old")
+            return .refused(userID: nil, reason: "the challenge belongs to another browser, or is too old")
         }
         guard let known = try known(credentialID) else { return .unknown }
         guard userHandle == nil || userHandle == self.userHandle(known.userID) else {
@@ -221,19 +221,20 @@ package struct PasskeyRepository: Sendable {
             return .refused(userID: known.userID, reason: error.description)
         }
         let session = try SecretHash.newToken()
-        // Not worth waiting for the disk: after a power failure, the user simply signs in again.
+        // The write does not wait for the disk: after a power failure, the user signs in again.
         let outcome = try database.write(.relaxed) { connection throws(StoreFailure) -> PasskeySignIn in
             guard try use(connection, challenge, expiry: expiry) else {
                 return .refused(userID: known.userID, reason: "the challenge was used already")
             }
-            // Of two simultaneous sign-ins with the same count, one came from a copy.
+            // Of two simultaneous sign-ins with the same count, one came from a copied
+            // authenticator.
             let changed = try connection.run(
                 """
                 UPDATE passkeys SET sign_count = \(Int64(data.signCount)), backed_up = \(data.flags.contains(.backedUp)),
                     last_used_at = \(now)
                 WHERE id = \(known.number) AND sign_count = \(Int64(known.credential.signCount))
                 """)
-            guard changed == 1 else { return .refused(userID: known.userID, reason: "it was removed or used at this moment") }
+            guard changed == 1 else { return .refused(userID: known.userID, reason: "it was removed or used at the same time") }
             let inbox: Int64? = try connection.value(
                 "SELECT id FROM inboxes WHERE user_id = \(known.user) AND is_default = 1 AND verified_at IS NOT NULL")
             guard let inbox else { return .refused(userID: known.userID, reason: "the user has no confirmed inbox") }

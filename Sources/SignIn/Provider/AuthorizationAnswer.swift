@@ -1,4 +1,4 @@
-// What an app gets after its user signed in and consented, on either sign-in page.
+// The response to an app after its user signed in and consented, on either sign-in page.
 
 import Accounts
 import Database

@@ -1,4 +1,4 @@
-// What /auth/introspect says of a token (RFC 7662).
+// The answer of /auth/introspect about a token (RFC 7662).
 
 import Accounts
 import Database
@@ -18,8 +18,8 @@ package struct ValidToken: Sendable, Hashable {
 }
 
 extension ProviderRepository {
-    /// The token, if it is valid and was issued to an app of the client's team; nil for any other. The backend that a token is
-    /// shown to need not be the app that got it.
+    /// The token, if it is valid and was issued to an app of the client's team; nil for any other.
+    /// A backend may check a token that another app of its team got.
     package func introspect(token: String, client: ProviderClient, now: Int64) throws(StoreFailure) -> ValidToken? {
         let (access, refresh) = (secrets.hash(.accessToken, token), secrets.hash(.refreshToken, token))
         let row = try database.row(

@@ -1,4 +1,4 @@
-// What /auth/userinfo returns about the user of an access token (OpenID Connect Core section 5.3).
+// The answer of /auth/userinfo about the user of an access token (OpenID Connect Core section 5.3).
 
 import Accounts
 import Database

@@ -18,8 +18,9 @@ package struct ProviderRepository: Sendable {
 
     // MARK: Authorization
 
-    /// Records the user's consent and issues a code. Refused for an unknown app, user or inbox, a redirect URI that is not
-    /// registered for the app, or an email address for a user without verified inbox.
+    /// Records the user's consent and issues a code. Refused for an unknown app, user or inbox, and
+    /// for a redirect URI that is not registered for the app. Also refused for an email address if
+    /// the user has no verified inbox.
     /// - Parameters:
     ///   - statuses: gives the status if the request has none; if nil, 0 is given.
     ///   - keep: stores the response in the same transaction; if it throws, there was no consent.
@@ -71,8 +72,9 @@ package struct ProviderRepository: Sendable {
         }
     }
 
-    /// The user that `user_hint` names for this client: by the `sub` that the client's team knows, or that the app's earlier
-    /// team knew before a move, whether or not the user's grant has followed. Nil for anything else.
+    /// The user that `user_hint` names for this client. The hint is the `sub` that the client's
+    /// team knows. After a move of the app it may also be the `sub` that the earlier team knew,
+    /// even if the user's grant has not moved yet. Nil for anything else.
     package func userID(hint sub: String, clientID: String, now: Int64) throws(StoreFailure) -> String? {
         try database.read { connection throws(StoreFailure) in
             let (team, group) = try connection.appGroup(clientID: clientID)
@@ -173,7 +175,7 @@ package struct ProviderRepository: Sendable {
 
     /// Another access token for a refresh token, as long as the grant lives; for a public app the next refresh token too.
     /// - Parameters:
-    ///   - asked: the scopes that the client requests now (RFC 6749 section 6); nil for all granted ones.
+    ///   - asked: the scopes of this request (RFC 6749 section 6); nil for all granted ones.
     ///   - dailyLimit: the most refreshes with one token on one day (UTC).
     package func refresh<T: Sendable>(
         token: String, client: ProviderClient, scopes asked: Set<String>? = nil, dailyLimit: Int, now: Int64,
@@ -342,7 +344,7 @@ package struct ProviderRepository: Sendable {
         guard let row else { throw .refused(.notFound, "there is no app \(clientID): see postern app list") }
         let id: Int64 = try row["id"]
         guard try row["registered"] as Int64? == nil else { return id }
-        // One on a loopback address has a port of the moment.
+        // A redirect URI on a loopback address has a port that changes with each start.
         let registered: [String] = try connection.values("SELECT uri FROM app_redirects WHERE app_id = \(id)")
         guard registered.contains(where: { RedirectURI.matches(request.redirectURI, registered: $0) }) else {
             throw .refused(.invalid, "this redirect_uri is not registered for app \(clientID)")
@@ -362,9 +364,9 @@ package struct ProviderRepository: Sendable {
         return token
     }
 
-    /// The account of a grant, as the client's team knows it. During a transfer, this moves the grant with its app, because the
-    /// new team must not learn the old team's identifier of the user. Nil if the grant does not move, or the app was just
-    /// removed.
+    /// The account of a grant, as the client's team knows it. During a transfer, this moves the
+    /// grant with its app, because the new team must not learn the old team's identifier of the
+    /// user. Nil if the grant does not move, or if the app was just removed.
     func account(
         _ connection: any DatabaseConnection, grant: Int64, _ client: ProviderClient, now: Int64
     ) throws(StoreFailure) -> Account? {
@@ -379,7 +381,8 @@ package struct ProviderRepository: Sendable {
         ).map(Account.init(row:))
     }
 
-    /// - Parameter group: the apps that the token is for: each group moves by its own transfer, or not at all.
+    /// - Parameter group: the group of apps that the token is for: each group moves by its own
+    ///   transfer, or stays.
     func subject(
         _ connection: any DatabaseConnection, clientID: String, group: Int64, account: Account, scopes: Set<String>,
         nonce: String?, status: Int?, orgID: String?, authenticatedAt: Int64, method: AuthenticationMethod,

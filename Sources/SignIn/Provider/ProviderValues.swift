@@ -64,7 +64,7 @@ package struct AuthenticationMethod: Sendable, Hashable {
     }
 }
 
-/// What an identity token says about a user.
+/// The claims of an identity token about a user.
 package struct TokenSubject: Sendable {
     package let clientID: String
     /// Team-scoped.
@@ -93,7 +93,8 @@ extension TokenSubject: CustomStringConvertible, CustomReflectable {
 package struct IssuedCode: Sendable, CustomStringConvertible, CustomReflectable {
     package let code: String
     package let subject: TokenSubject
-    /// Whether name and status are delivered now: the first time and after a return.
+    /// Whether name and status are delivered now: with the first authorization, and after the user
+    /// returns.
     package let deliversProfile: Bool
     /// The stored name of the user, if it is delivered now.
     package let userName: String?

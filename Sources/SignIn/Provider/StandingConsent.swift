@@ -1,14 +1,15 @@
-// What a user already gave to an app's team, so that a sign-in page asks only for what is new.
+// Data that a user already gave to an app's team, so that a sign-in page asks only for new data.
 
 import Accounts
 import Database
 import InternetMessage
 
-/// What a user gave to the team of an app.
+/// The data that a user gave to the team of an app.
 package struct StandingConsent: Sendable, Hashable {
     /// Whether the consent to the app's group is live.
     package let isLive: Bool
-    /// Whether any consent to the team is live: then everything given to the team stays.
+    /// Whether any consent to the team is live. If it is, the team keeps everything that the user
+    /// gave it.
     package let isTeamsLive: Bool
     package let emailKind: EmailKind
     /// Whether an app of the group asked for the name before, and the user agreed.
@@ -29,9 +30,10 @@ extension StandingConsent: CustomStringConvertible, CustomReflectable {
 }
 
 extension ProviderRepository {
-    /// What the team of an app has from a user; nil if nothing. Refused (`notFound`) if there is no such app or user.
+    /// The data that the team of an app has from a user; nil for none. Refused (`notFound`) if the
+    /// app or the user does not exist.
     package func consent(user id: String, clientID: String) throws(StoreFailure) -> StandingConsent? {
-        // One statement, because each step of a sign-in asks this.
+        // One statement, because every step of a sign-in reads this.
         let row = try database.row(
             """
             SELECT a.id, a.email_kind, \(GivenName.columns), u.id AS user_number, i.number AS inbox_number, r.local_part, r.domain,

@@ -1,6 +1,7 @@
 // Scopes that a user grants to an app.
 
-/// Words of `scope` (OpenID Connect Core section 5.4). They are kept and answered as the app wrote them.
+/// Words of `scope` (OpenID Connect Core section 5.4). They are stored and returned as the app
+/// wrote them.
 package enum UserScope {
     package static let openid = "openid"
     package static let email = "email"

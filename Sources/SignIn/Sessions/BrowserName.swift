@@ -1,6 +1,7 @@
-// Which browser a session is in, so that its user can tell sessions apart: its family and system, and nothing finer.
+// The browser of a session, by family and system only, so that its user can tell sessions apart.
 
-/// From the field User-Agent (RFC 9110 section 10.1.5), which browsers fill in freely: for people to read, never for decisions.
+/// From the field User-Agent (RFC 9110 section 10.1.5). Browsers may write anything there, so it is
+/// only for people to read, never for decisions.
 package struct BrowserName: Sendable, Hashable {
     package enum Family: String, Sendable, CaseIterable {
         case edge = "Edge"
@@ -10,7 +11,8 @@ package struct BrowserName: Sendable, Hashable {
         case chrome = "Chrome"
         case safari = "Safari"
 
-        /// What each has in its field; the order decides, as most name others too.
+        /// The marks of each browser in the field. The order decides, because most browsers name
+        /// others too.
         fileprivate var marks: [String] {
             switch self {
             case .edge: ["Edg/", "EdgA/", "EdgiOS/"]
@@ -48,7 +50,8 @@ package struct BrowserName: Sendable, Hashable {
     package let family: Family
     package let system: System
 
-    /// - Parameter userAgent: the field; nil where it is absent, longer than 1,000 octets, or names none of these.
+    /// - Parameter userAgent: the field. The result is nil if it is absent, is longer than 1,000
+    ///   octets, or names none of these browsers.
     package init?(userAgent: String?) {
         guard let text = userAgent?.utf8, text.count <= 1_000 else { return nil }
         func has(_ mark: String) -> Bool { text.firstRange(of: mark.utf8) != nil }

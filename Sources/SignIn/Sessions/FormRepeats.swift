@@ -1,18 +1,19 @@
-// A form that the same browser sends twice within a moment, as by a double click: what the first one did is remembered, never its
-// answer, so that the second one can be told the same.
+// A form that the same browser sends twice within ten seconds, for example by a double click. The
+// store keeps the outcome of the first form, never its response. The second form gets the same
+// outcome.
 
 import Accounts
 import Database
 import MailCrypto
 import Support
 
-/// What became of a form.
+/// The outcome of a form.
 package enum FormOutcome: Sendable, Hashable {
-    /// It led to another page of the user's: its path, and what that page reports.
+    /// The form led to another page of the user: its path, and the notice on that page.
     case led(to: String, telling: String?)
-    /// Anything else that was done.
+    /// The form was carried out in another way.
     case done
-    /// It was refused, and nothing was done.
+    /// The form was refused, and nothing changed.
     case refused
 
     fileprivate var stored: String {
@@ -34,10 +35,10 @@ package enum FormOutcome: Sendable, Hashable {
     }
 }
 
-/// Whether a form comes again.
+/// Whether a form was sent before.
 package enum FormTurn: Sendable, Hashable {
     case first
-    /// The same form is being answered.
+    /// Another request is answering the same form.
     case underWay
     case repeated(FormOutcome)
 }
@@ -51,7 +52,8 @@ extension PortalRepository {
         secrets.hash(.form, cookie, context: "\(path) \(Hex.encode(SHA256.hash(body)))")
     }
 
-    /// Begins to answer a form. Whoever gets `first` says with `endForm` what became of it. Of two hosts one is the first.
+    /// Begins to answer a form. A caller that gets `first` must report the outcome with `endForm`.
+    /// Only one of two hosts gets `first`.
     /// - Parameter now: seconds since 1970.
     package func beginForm(_ mark: [UInt8], now: Int64) throws(StoreFailure) -> FormTurn {
         try database.write(.relaxed) { connection throws(StoreFailure) in
@@ -63,7 +65,7 @@ extension PortalRepository {
         }
     }
 
-    /// What became of a form that another request answers.
+    /// The outcome of a form that another request answers.
     package func turn(of mark: [UInt8]) throws(StoreFailure) -> FormTurn {
         try database.read { connection throws(StoreFailure) in try turn(connection, mark) ?? .first }
     }
@@ -74,8 +76,8 @@ extension PortalRepository {
         return outcome.map { FormOutcome(stored: $0).map(FormTurn.repeated) ?? .first } ?? .underWay
     }
 
-    /// Says what became of a form.
-    /// - Parameter outcome: nil if it failed: then it may be sent again at once.
+    /// Records the outcome of a form.
+    /// - Parameter outcome: nil if the form failed: then it may be sent again at once.
     package func endForm(_ mark: [UInt8], _ outcome: FormOutcome?) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             if let outcome {

@@ -1,15 +1,16 @@
-// The sessions of the page at apps, and what apps are told when one ends (OpenID Connect Back-Channel Logout 1.0).
+// The page's sessions at apps, and the notices to apps when a session ends (OpenID Connect
+// Back-Channel Logout 1.0).
 
 import Accounts
 import Database
 import MailCrypto
 import Support
 
-/// An app that is to be told that a session ended.
+/// A notice for an app that a session ended.
 package struct LogoutNotice: Sendable {
     package let number: Int64
     package let clientID: String
-    /// Where it wants to be told.
+    /// The app's address for notices.
     package let uri: String
     package let algorithm: SignatureAlgorithm
     /// The user and the session, as this app's tokens name them.
@@ -17,24 +18,25 @@ package struct LogoutNotice: Sendable {
     package let sessionID: String
     /// `jti`: the same in every repetition.
     package let id: String
-    /// Including the one that follows.
+    /// The number of attempts, with the next one.
     package let attempts: Int
     /// Seconds since 1970.
     package let createdAt: Int64
 }
 
-/// The logout tokens on their way to apps.
+/// The logout notices that wait for delivery.
 package struct LogoutRepository: Sendable {
     let database: any Database
 
-    /// The apps that have notices to be told now, by number.
+    /// The apps that have notices due now, by number.
     package func waitingApps(now: Int64) throws(StoreFailure) -> [Int64] {
         try database.values("SELECT DISTINCT app_id FROM logout_notices WHERE next_attempt_at <= \(now) ORDER BY app_id")
     }
 
-    /// Takes notices of an app that are due, the oldest first. A host that takes one has put it off: whatever becomes of that
-    /// host, another one tries again then.
-    /// - Parameter delay: seconds until the next attempt, by the number of attempts with this one.
+    /// Takes notices of an app that are due, the oldest first. Taking a notice postpones it: if
+    /// this host fails, another host tries again after the delay.
+    /// - Parameter delay: seconds until the next attempt, by the number of attempts including this
+    ///   one.
     package func take(app: Int64, limit: Int, now: Int64, delay: (Int) -> Int64) throws(StoreFailure) -> [LogoutNotice] {
         try database.write(.durable) { connection throws(StoreFailure) in
             let rows = try connection.rows(
@@ -67,14 +69,14 @@ package struct LogoutRepository: Sendable {
         }
     }
 
-    /// Deletes a notice: the app has it, or is not told any more.
+    /// Deletes a notice, because the app has it or because delivery was given up.
     package func end(_ number: Int64) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run("DELETE FROM logout_notices WHERE id = \(number)")
         }
     }
 
-    /// Notices that wait; those of one app alone, or of all.
+    /// The number of waiting notices, of one app or of all.
     package func waiting(clientID: String? = nil) throws(StoreFailure) -> Int {
         try database.value(
             """
@@ -85,7 +87,8 @@ package struct LogoutRepository: Sendable {
 }
 
 extension DatabaseConnection {
-    /// What the tokens of an app call a session: the same whenever the user signs in there with this session.
+    /// The `sid` of a session in the tokens of an app: the same each time the user signs in there
+    /// with this session.
     func name(ofSession session: Int64, app: Int64, grant: Int64) throws(StoreFailure) -> String {
         let name: String? = try value(
             """
@@ -97,8 +100,9 @@ extension DatabaseConnection {
         return name
     }
 
-    /// Ends sessions of the page, and notes for the apps where their users signed in that they ended. Returns how many ended.
-    /// - Parameter condition: of `page_sessions`.
+    /// Ends sessions of the page, and adds notices for the apps where their users signed in.
+    /// Returns the number of ended sessions.
+    /// - Parameter condition: on the rows of `page_sessions`.
     @discardableResult
     func endSessions(_ condition: SQL, now: Int64) throws(StoreFailure) -> Int {
         let told = try rows(
@@ -118,7 +122,8 @@ extension DatabaseConnection {
                 VALUES (\(app), \(subject), \(session), \(try SecretHash.newToken()), \(now), 0)
                 """)
         }
-        // What it was asked for and not fetched yet ends with it, and later tokens do not name it: no one would end it again.
+        // Codes that apps have not redeemed end with their session. Later tokens must not name the
+        // session, because no app would get another notice of its end.
         let names: SQL = """
             SELECT sid FROM app_sessions WHERE session_id IN (SELECT id FROM page_sessions WHERE \(condition))
             """
@@ -127,7 +132,8 @@ extension DatabaseConnection {
         return try run("DELETE FROM page_sessions WHERE \(condition)")
     }
 
-    /// Puts a new session in the place of the one that the browser had. Apps go on with it if it is the same user's.
+    /// Replaces the browser's old session by a new one. Apps continue with the new session if it
+    /// belongs to the same user.
     func replace(session old: Int64, of former: Int64, by new: Int64, of user: Int64, now: Int64) throws(StoreFailure) {
         if former == user { try run("UPDATE app_sessions SET session_id = \(new) WHERE session_id = \(old)") }
         try endSessions("id = \(old)", now: now)

@@ -50,9 +50,10 @@ package struct PageLink: Sendable {
     /// Nil if there is no such user yet.
     package let userID: String?
     package let inbox: InboxAddress
-    /// 32 characters of base32; nil if there is only a code.
+    /// 32 characters of base32; nil if only a code was mailed.
     package let token: String?
-    /// Six digits that do the same where the link was requested; nil if there are none, as after many wrong ones.
+    /// Six digits that replace the link in the browser that requested it; nil if the message has no
+    /// code, for example after many wrong ones.
     package internal(set) var code: String?
     /// Seconds since 1970.
     package let expiresAt: Int64
@@ -105,7 +106,7 @@ package struct PortalRepository: Sendable {
     /// The most sessions of one user; a new one replaces the oldest.
     private static let sessionsPerUser = 10
 
-    /// Seconds in which a used code or link opens its session again.
+    /// Seconds for which a used code or link opens its session again.
     private static let patience: Int64 = 60
 
     let events: AccountEvents
@@ -119,7 +120,8 @@ package struct PortalRepository: Sendable {
     /// of a mailbox is accepted, and the link goes to the verified one. Throws `limit` beyond a limit.
     /// - Parameters:
     ///   - browser: the cookie of the requesting browser; the link works only there.
-    ///   - request: the handle of the app's request that the browser goes on with; nil for none. A browser may have several.
+    ///   - request: the handle of the app's request that the browser continues with; nil for none.
+    ///     A browser may have several.
     ///   - network: the widest network that the request counts for; nil if it is not known.
     package func signInLink(
         for inbox: InboxAddress, browser: String, request: String? = nil, network: String? = nil, rules: SignUpRules = .closed,
@@ -223,7 +225,8 @@ package struct PortalRepository: Sendable {
         return .good
     }
 
-    /// The handle of the app's request that a sign-in link goes on with; nil if there is none, or the link is gone.
+    /// The handle of the app's request that a sign-in link continues; nil if there is none, or if
+    /// the link is not valid.
     package func request(of token: String, now: Int64) throws(StoreFailure) -> String? {
         let sealed: [UInt8]? = try database.value(
             """
@@ -265,8 +268,9 @@ package struct PortalRepository: Sendable {
         return session
     }
 
-    /// The token of the session that a code or a link opens in a browser: always the same, and only we can tell it. Whoever
-    /// presses twice, or loses the answer, gets the same session again.
+    /// The token of the session that a code or a link opens in a browser: always the same, and only
+    /// our secret can compute it. A user who presses twice, or loses the answer, gets the same
+    /// session again.
     func session(of secret: String, in browser: [UInt8]) -> String {
         Base32.characters(fromRandom: secrets.hash(.session, secret, context: Hex.encode(browser)))
     }
@@ -282,8 +286,8 @@ package struct PortalRepository: Sendable {
             """)
     }
 
-    /// Opens the session of a token for a user who proved that an inbox is theirs. Once that is written,
-    /// `hasSignedIn` follows.
+    /// Opens the session of a token for a user who proved that an inbox is theirs. The caller calls
+    /// `hasSignedIn` after that transaction.
     func open(
         _ connection: any DatabaseConnection, _ session: String, of used: (user: Int64, inbox: Int64), by method: SignInMethod,
         replacing old: String?, now: Int64
@@ -386,7 +390,7 @@ package struct PortalRepository: Sendable {
         }
     }
 
-    /// Notes the browser of a session, for its user to read.
+    /// Records the browser of a session, for its user to read.
     package func note(_ browser: BrowserName, ofSession token: String) throws(StoreFailure) {
         try database.write(.relaxed) { connection throws(StoreFailure) in
             try connection.run(
@@ -425,12 +429,12 @@ package struct PortalRepository: Sendable {
 }
 
 extension Database {
-    /// Deletes all but the newest rows of each table under a condition. It does not wait for a busy store: the next row that is
-    /// added brings it about again.
+    /// Deletes all but the newest rows of each table that meet a condition. It does not wait for a
+    /// busy store: the next added row starts it again.
     ///
-    /// Not within the change that adds a row: on PostgreSQL, a change that reads the rows of one user through an index conflicts
-    /// with each change that adds a row of another user to the same page of that index, and both are repeated. What is chosen
-    /// here may be gone when it is deleted.
+    /// It runs outside the change that adds a row. On PostgreSQL, a change that reads one user's
+    /// rows through an index conflicts with changes that add rows of other users to the same index
+    /// page. Both would be repeated. A row that is chosen here may be gone before its deletion.
     func keepNewest(_ limits: [(count: Int, table: String)], _ condition: SQL) {
         do throws(StoreFailure) {
             let queries = limits.map { count, table -> SQL in
@@ -444,7 +448,8 @@ extension Database {
             for row in found { surplus[try row["place"], default: []].append(try row["id"]) }
             guard !surplus.isEmpty else { return }
             try write(.relaxed, timeout: .milliseconds(250)) { connection throws(StoreFailure) in
-                // In the order of the tables, which is the same on every host: two that delete do not wait for each other.
+                // Every host deletes in the same order of tables, so that two hosts do not wait for
+                // each other.
                 for (_, table) in limits {
                     guard let rows = surplus[table] else { continue }
                     try connection.run(for: rows) { "DELETE FROM \(raw: table) WHERE id IN \($0)" }

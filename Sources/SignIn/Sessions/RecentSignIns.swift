@@ -1,4 +1,4 @@
-// The latest sign-ins of a user, shown to that user, who can notice a sign-in by someone else.
+// The latest sign-ins of a user. The user sees them, and can notice a sign-in by someone else.
 
 import Accounts
 import Database

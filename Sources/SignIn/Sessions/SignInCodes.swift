@@ -5,7 +5,7 @@ import Database
 import MailCrypto
 import Support
 
-/// How many wrong codes are allowed: there are only a million codes, so guessing must stop early.
+/// Limits of wrong codes. Only a million codes exist, so guessing must stop early.
 package enum SignInCodeLimits {
     /// For one code; after that only its link works.
     package static let tries = 5
@@ -14,27 +14,31 @@ package enum SignInCodeLimits {
     static let day: Int64 = 86_400
 }
 
-/// One of the sign-ins that a browser has open: each of its tabs may go on with another app's request.
+/// One of the sign-ins that a browser has open: each of its tabs may continue another app's
+/// request.
 struct SignInTab {
     /// The cookie of the browser.
     let browser: String
     /// The handle of the app's request; nil for none.
     let request: String?
 
-    /// A tab has a code of its own, which a code that another tab asks for does not replace.
+    /// Each tab has its own code, so that a code for another tab does not replace it.
     func hash(_ secrets: SecretHash) -> [UInt8] { secrets.hash(.browser, browser, context: request ?? "-") }
 }
 
 extension PortalRepository {
-    /// Uses a code and opens a session; returns its token for the cookie. Nil if the code is wrong or no longer valid. Reads
-    /// and writes are the same whether or not anyone has the entered inbox.
+    /// Uses a code and opens a session; returns its token for the cookie. Nil if the code is wrong
+    /// or not valid. The reads and writes are the same whether or not a user has the entered inbox.
     /// - Parameters:
-    ///   - code: as entered. What cannot be a code is no try.
+    ///   - code: as entered. Text that cannot be a code does not count as a try.
     ///   - browser: the cookie of the requesting browser.
-    ///   - request: the handle of the app's request that the browser goes on with; only the last code for it is valid.
-    ///   - known: the value that the browser kept of a user who signed in there (`knownBrowser`); nil if none.
+    ///   - request: the handle of the app's request that the browser continues with; only the last
+    ///     code for it is valid.
+    ///   - known: the value that the browser stores for a user who signed in there
+    ///     (`knownBrowser`); nil if none.
     ///   - sealed: the value that `sealSignUp` gave that browser; nil if none.
-    ///   - limits: beyond so many wrong codes of all browsers, a code is valid only in a browser that its user knows.
+    ///   - limits: beyond this number of wrong codes of all browsers, a code works only in a
+    ///     browser that its user has used before.
     ///   - replacing: the token of a session that the browser has; it ends.
     package func signIn(
         code: String, browser: String, request: String? = nil, known: String? = nil, signUp sealed: String? = nil,
@@ -82,7 +86,7 @@ extension PortalRepository {
         return session
     }
 
-    /// Whether so many wrong codes come in that someone guesses at many users at once.
+    /// Whether the number of wrong codes shows that someone guesses at many users at once.
     package func isGuarded(_ limits: SignInLimits, now: Int64) throws(StoreFailure) -> Bool {
         try database.read { connection throws(StoreFailure) in
             try connection.wrongCodes(now: now) >= limits.wrongCodesPerHour
@@ -94,7 +98,7 @@ extension PortalRepository {
         try database.read { connection throws(StoreFailure) in try connection.wrongCodes(now: now) }
     }
 
-    /// Whether a right code opens a session here.
+    /// Whether a correct code opens a session in this browser.
     private func isOpen(
         _ connection: any DatabaseConnection, _ value: String?, user: Int64?, isGuarded: Bool
     ) throws(StoreFailure) -> Bool {
@@ -105,7 +109,7 @@ extension PortalRepository {
         return constantTimeEqual(Array(value.utf8), Array(try knownBrowser(connection, user: id).utf8))
     }
 
-    /// Uses the link that a code came with; nil if it is gone.
+    /// Uses the link that came with a code; nil if the link is gone.
     private func use(
         _ connection: any DatabaseConnection, link: Int64?, browser: [UInt8], now: Int64
     ) throws(StoreFailure) -> (user: Int64, inbox: Int64)? {
@@ -141,7 +145,7 @@ extension PortalRepository {
 
     /// - Parameters:
     ///   - mark: the mark of an inbox whose owner becomes a user with the code.
-    ///   - token: of the link beside it.
+    ///   - token: the token of the link in the same message.
     func addCode(
         _ connection: any DatabaseConnection, _ code: String, link: Int64?, user: Int64?, mark: [UInt8]? = nil,
         token: String? = nil,

@@ -1,4 +1,4 @@
-// Who may become a user on the sign-in page, and how: by a code mailed to their inbox.
+// Rules for new users on the sign-in page. A mailed code proves their inbox.
 
 import Accounts
 import Database
@@ -6,10 +6,10 @@ import InternetMessage
 import MailCrypto
 import Support
 
-/// Who may become a user by proving that an inbox is theirs.
+/// Rules for people who become users by proving that an inbox is theirs.
 package struct SignUpRules: Sendable, Hashable {
     package enum Mode: String, Sendable, Hashable, CaseIterable {
-        /// No one.
+        /// No person may become a user.
         case closed
         /// Users whom the operator added and who have no confirmed inbox yet.
         case invited
@@ -45,14 +45,15 @@ private struct SignUp: Codable {
 }
 
 extension PortalRepository {
-    /// The value that every browser keeps while its user reads the mail: the sealed address, in base64url.
+    /// The value that every browser stores while its user reads the mail: the sealed address, in
+    /// base64url.
     package func sealSignUp(_ inbox: InboxAddress, browser: String, now: Int64) throws(StoreFailure) -> String {
         let value = SignUp(
             address: inbox.revealed.wireForm, browser: secrets.hash(.browser, browser), expiresAt: now + PageLifetime.link)
         return try SealedTokens(secrets: secrets).seal(value, .signUp)
     }
 
-    /// The address that a browser asked for a code for; nil if it did not, or long ago.
+    /// The address for which a browser requested a code; nil if it requested none, or too long ago.
     package func typedInbox(_ sealed: String?, browser: String, now: Int64) -> InboxAddress? {
         openSignUp(sealed, browser: secrets.hash(.browser, browser), now: now)
     }
@@ -94,7 +95,7 @@ extension PortalRepository {
         }
     }
 
-    /// Tells the hash of such a link from those of users.
+    /// Distinguishes the hash of such a link from the hashes of users' links.
     static var signUpLink: String { "sign-up" }
 
     private func signUpRow(
@@ -139,7 +140,7 @@ extension PortalRepository {
         return used
     }
 
-    /// The user who has this inbox from now on: a new one, or one who got it while the mail was in transit.
+    /// Makes a user with this inbox, or returns a user who got it while the mail was in transit.
     /// - Parameters:
     ///   - sealed: as made by `sealSignUp`.
     ///   - mark: the mark of the entered code.
@@ -157,15 +158,16 @@ extension PortalRepository {
                 AND reply_only = 0 ORDER BY 3 DESC LIMIT 1
             """)
         if let known {
-            // Meanwhile someone became a user with another spelling. No second user is made for the mailbox. A new request
-            // sends a message to the verified spelling, which proves that the mailbox is the same.
+            // Another person became a user with a different spelling while the mail was in transit.
+            // The mailbox gets no second user. A new request sends a message to the verified
+            // spelling, which proves that the mailbox is the same.
             return try known["is_exact"] ? (known["user_id"], known["id"]) : nil
         }
         return try newUser(connection, inbox, name: nil, now: now)
     }
 
     /// A new user with this inbox, which was proved to be theirs.
-    /// - Parameter name: without what cannot be in a name; ignored if it is too long.
+    /// - Parameter name: characters that a name cannot have are removed; ignored if it is too long.
     func newUser(
         _ connection: any DatabaseConnection, _ inbox: InboxAddress, name: String?, now: Int64
     ) throws(StoreFailure) -> (user: Int64, inbox: Int64) {

@@ -102,8 +102,8 @@ package struct IncomingSignal: Sendable {
 }
 
 extension IncomingSignal {
-    /// Whether a credential was taken from its user (CAEP 1.0 section 3.3): revoked, or deleted by someone else. Careful users
-    /// also add, renew or delete their own credentials.
+    /// Whether someone took a credential from its user (CAEP 1.0 section 3.3): it was revoked, or
+    /// someone else deleted it. Careful users also add, renew or delete their own credentials.
     private static func isTakenAway(_ payload: JSONObject) -> Bool {
         switch payload["change_type"]?.string {
         case "revoke": true

@@ -20,9 +20,9 @@ package struct SignalIntake: Sendable {
         (self.store, self.keys, self.ownIssuer, self.now, self.logger) = (store, keys, ownIssuer, now, logger)
     }
 
-    /// Accepts a SET and returns its `jti`: its sender need not send it again. It is stored then, unless it is of a kind or
-    /// about a subject that changes nothing here.
-    /// Throws `IncomingSignal.Refusal` for a permanent refusal, `KeysUnavailable` and `StoreFailure` for a SET that may be
+    /// Accepts a SET and returns its `jti`, so that its sender need not send it again. Stores it,
+    /// unless its kind or its subject changes nothing here. Throws `IncomingSignal.Refusal` for a
+    /// permanent refusal. Throws `KeysUnavailable` and `StoreFailure` for a SET that may be
     /// accepted later.
     package func take(_ text: String, of issuer: IssuerConfiguration) async throws -> String {
         let token: CompactJWS

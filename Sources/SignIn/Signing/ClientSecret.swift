@@ -5,8 +5,9 @@ package enum ClientSecret {
     /// Longest time from `iat` to `exp`, in seconds: six months, as at Apple.
     package static let maximumLifetime: Int64 = 15_777_000
 
-    /// Checks a client secret: ES256 with one of the team's keys by `kid`, `iss` the team, `sub` the client, `aud` the
-    /// provider, `iat` not in the future, `exp` in the future and at most `maximumLifetime` after `iat`.
+    /// Checks a client secret. Its signature is ES256 by one of the team's keys, found by `kid`.
+    /// `iss` is the team, `sub` the client and `aud` the provider. `iat` is not in the future.
+    /// `exp` is in the future, at most `maximumLifetime` after `iat`.
     /// - Parameters:
     ///   - issuer: the provider's `iss`.
     ///   - now: seconds since 1970.

@@ -67,7 +67,7 @@ package struct IdentityKey: Sendable, Hashable {
         case next
         /// Signs identity tokens and events. There is one for each algorithm.
         case active
-        /// Replaced: no longer signs, and stays published for what it signed.
+        /// Replaced: no longer signs, and stays published for the tokens that it signed.
         case retiring
         /// Ended: no longer published, and the private part is deleted.
         case retired

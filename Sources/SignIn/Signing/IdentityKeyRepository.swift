@@ -19,7 +19,7 @@ package struct IdentityKeyRepository: Sendable {
         try database.rows("\(Self.select) ORDER BY id DESC").map(IdentityKey.init(row:))
     }
 
-    /// Grows with every change; 0 while there is no key. Cheap enough to read every second.
+    /// Grows with every change; 0 if no key exists. Cheap enough to read every second.
     package func revision() throws(StoreFailure) -> Int64 { try database.read(revision) }
 
     /// The active key for ES256 and its private part (PEM), the published keys (active, next, retiring), and the revision of
@@ -48,8 +48,9 @@ package struct IdentityKeyRepository: Sendable {
         }
     }
 
-    /// Adds the first two keys of an algorithm. One signs at once, since no one knows an older one. Does nothing if there is an
-    /// active key for the algorithm; of several hosts that start together one wins.
+    /// Adds the first two keys of an algorithm. One signs at once, since no verifier knows an older
+    /// one. Does nothing if the algorithm has an active key. If several hosts start together, one
+    /// of them adds the keys.
     /// - Returns: whether the keys were added.
     package func install(active: NewIdentityKey, next: NewIdentityKey, _ change: Change) throws(StoreFailure) -> Bool {
         try database.write(.durable) { connection throws(StoreFailure) in

@@ -5,7 +5,8 @@ import MailCrypto
 
 /// A private key (P-256 or RSA) with its id. Prints its id only.
 package struct IdentitySigningKey: Sendable {
-    /// `kid`: the JWK thumbprint (RFC 7638), so that a key has the same id wherever it is published.
+    /// `kid`: the JWK thumbprint (RFC 7638), so that a key has the same id at every place of
+    /// publication.
     package let keyID: String
     /// The public part unchanged in a JWK Set.
     package let publicJWK: JSONObject

@@ -3,7 +3,8 @@
 import Support
 import MailCrypto
 
-/// The claims of a logout token. There is never a `nonce`: no one can pass it off as an identity token.
+/// The claims of a logout token. They never include a `nonce`, so that no one can use a logout
+/// token as an identity token.
 package enum LogoutToken {
     /// `typ` of the header.
     package static let type = "logout+jwt"

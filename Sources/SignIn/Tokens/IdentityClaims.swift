@@ -1,4 +1,5 @@
-// What an identity token says (RFC 7519 section 4, OpenID Connect Core section 2, and Apple's claims).
+// The claims of an identity token (RFC 7519 section 4, OpenID Connect Core section 2, and Apple's
+// claims).
 
 import InternetMessage
 import Support
@@ -77,7 +78,7 @@ package struct IdentityClaims: Sendable {
 }
 
 extension IdentityClaims {
-    /// `amr` (RFC 8176): short words, at most ten; nil if there is no such list.
+    /// `amr` (RFC 8176): short words, at most ten; nil if the token has no such list.
     package var authenticationMethods: [String]? {
         guard let words = all["amr"]?.array?.compactMap(\.string), words.count <= 10 else { return nil }
         return words.allSatisfy { (1...32).contains($0.utf8.count) && $0.hasNoControls } ? words : nil
@@ -119,19 +120,20 @@ struct ClaimReader {
     /// `aud`: a text, or a list of up to 20 texts (RFC 7519 section 4.1.3); never empty.
     func audiences() throws(TokenRejection) -> [String] {
         guard case .array(let elements)? = all["aud"] else { return [try identifier("aud", .audience)] }
-        guard (1...20).contains(elements.count) else { throw TokenRejection(.audience, "aud is a list of none, or of over 20") }
+        guard (1...20).contains(elements.count) else { throw TokenRejection(.audience, "aud has no items, or more than 20") }
         return try elements.map { element throws(TokenRejection) in
             try ClaimReader(["aud": element]).identifier("aud", .audience)
         }
     }
 
-    /// The party that a token was issued to. One for several must name it (OpenID Connect Core section 3.1.3.7): otherwise each
-    /// of them could use the token in the name of the others.
+    /// The party that a token was issued to. A token for several parties must name it (OpenID
+    /// Connect Core section 3.1.3.7). Otherwise each of them could use the token in the name of the
+    /// others.
     func audience() throws(TokenRejection) -> String {
         let audiences = try audiences()
         guard audiences.count > 1 else { return audiences[0] }
         guard let party = try text("azp", .audience), audiences.contains(where: party.hasSameOctets(as:)) else {
-            throw TokenRejection(.audience, "the token is for several, and azp names none of them")
+            throw TokenRejection(.audience, "the token has several audiences, and azp names none of them")
         }
         return party
     }

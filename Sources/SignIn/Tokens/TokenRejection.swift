@@ -40,13 +40,13 @@ package struct TokenRejection: Error, Sendable, Hashable, CustomStringConvertibl
     package var description: String { "\(check.rawValue): \(reason)" }
 }
 
-/// The keys of an issuer are unavailable now: the token cannot be judged, and may be verified later. HTTP 503.
+/// The keys of an issuer are unavailable now: the token can be verified only later. HTTP 503.
 package struct KeysUnavailable: Error, Sendable, Hashable, CustomStringConvertible {
     /// The issuer's name in this installation.
     package let issuer: String
-    /// What went wrong, in one line, for the operator.
+    /// The failure in one line, for the operator.
     package let reason: String
-    /// Seconds after which a new attempt makes sense.
+    /// Seconds to wait before a new attempt.
     package let retryAfter: Int64
 
     package init(issuer: String, reason: String, retryAfter: Int64) {

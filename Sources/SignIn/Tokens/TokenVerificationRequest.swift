@@ -4,7 +4,7 @@ import Support
 
 /// A request: `{id, token, jwks, iss, aud, nonce, now, claims}`, and as extras `algorithms`, `nonce_form`, `leeway`.
 package struct TokenVerificationRequest: Sendable {
-    /// Longest accepted line, in octets: a token, a key set and a little more.
+    /// Longest accepted line, in octets: a token, a key set and some space for the rest.
     package static let maximumLength = 1_048_576
 
     /// As received.

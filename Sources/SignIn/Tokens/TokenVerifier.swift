@@ -22,7 +22,7 @@ package enum TokenChecks {
                 throw TokenRejection(.signature, "it is not valid under the issuer's key")
             }
         case .unusable(let reason): throw TokenRejection(.key, "it names \(reason)")
-        case .unknown where keyID == nil: throw TokenRejection(.key, "the token names no key, and the issuer has other than one")
+        case .unknown where keyID == nil: throw TokenRejection(.key, "the token names no key, and the issuer has none or several")
         case .unknown: throw TokenRejection(.key, "the issuer has no key with this id")
         }
     }
@@ -62,8 +62,9 @@ package enum TokenChecks {
         try nonce?.check(claims, issuerForm: issuer.nonceForm)
     }
 
-    /// `typ`: absent or `JWT`. Another kind of signed token of the same issuer, such as an access token, a logout or event
-    /// token, is not an identity token (RFC 8725 section 3.11); nor is one that wraps another (`cty`).
+    /// `typ`: absent or `JWT`. Other signed tokens of the same issuer, such as access, logout or
+    /// event tokens, are not identity tokens (RFC 8725 section 3.11). Nor is a token that wraps
+    /// another (`cty`).
     package static func type(_ token: CompactJWS) throws(TokenRejection) {
         if let type = token.type, type.lowercased() != "jwt" {
             throw TokenRejection(.type, "it says that this is not an identity token")
@@ -112,8 +113,9 @@ package struct TokenVerifier: Sendable {
         }
     }
 
-    /// The configured issuer that a token claims to be from, and its keys. No key is fetched for a token that no key could make
-    /// valid: unknown issuer, other algorithm, signature of an impossible length.
+    /// The configured issuer that a token claims to be from, and its keys. Fetches no key for a
+    /// token that no key could verify: unknown issuer, other algorithm, signature of an impossible
+    /// length.
     package func trust(_ token: CompactJWS) async throws -> (IssuerConfiguration, JWKSet) {
         guard let claims = try? StrictJSON.parseObject(token.payload, limit: CompactJWS.maximumLength) else {
             throw TokenRejection(.format, "the payload is not a valid JSON object")

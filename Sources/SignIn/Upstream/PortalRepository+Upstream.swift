@@ -1,5 +1,5 @@
-// Sign-in by the operator's OpenID provider. Issuer and subject identify a user; an address does not, since it may pass to
-// someone else.
+// Sign-in by the operator's OpenID provider. Issuer and subject identify a user. An address does
+// not, since it may pass to another person.
 
 import Accounts
 import Database
@@ -11,7 +11,7 @@ import Support
 package enum UpstreamOutcome: Sendable, Hashable {
     /// The token of a session.
     case session(String)
-    /// The user is unknown, and may not become a user this way.
+    /// The user is unknown, and must not become a user this way.
     case unknown
     /// The user is unknown or has no confirmed inbox, and the provider gives no address that can be trusted as theirs.
     case noAddress
@@ -35,7 +35,7 @@ extension PortalRepository {
         return (attempt, try SealedTokens(secrets: secrets).seal(attempt, .upstream))
     }
 
-    /// The attempt that a browser kept; nil if it is none.
+    /// The attempt that a browser stored; nil for an invalid value.
     package func upstreamAttempt(_ sealed: String?) -> UpstreamAttempt? {
         sealed.flatMap { SealedTokens(secrets: secrets).open($0, .upstream) }
     }
@@ -116,7 +116,7 @@ extension PortalRepository {
             """)
     }
 
-    /// The inbox that the session is opened with: the default one, or the first confirmed one.
+    /// The inbox of the new session: the default one, or the first confirmed one.
     private func entrance(_ connection: any DatabaseConnection, user: Int64) throws(StoreFailure) -> Int64? {
         try connection.value(
             """
@@ -142,7 +142,8 @@ extension PortalRepository {
         return try row["is_exact"] ? .user(row["user_id"], inbox: row["id"]) : .notAnEntrance
     }
 
-    /// Whether another subject of the issuer already identifies the user: there, the address passed to someone else.
+    /// Whether another subject of the issuer already identifies the user. If so, the address passed
+    /// to another person.
     private func isNamed(_ connection: any DatabaseConnection, user: Int64, issuer: String) throws(StoreFailure) -> Bool {
         let found: Int64? = try connection.value(
             "SELECT id FROM upstream_identities WHERE user_id = \(user) AND issuer = \(issuer) LIMIT 1")

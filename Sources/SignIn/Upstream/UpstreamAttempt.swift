@@ -6,7 +6,8 @@ import InternetMessage
 import Support
 import MailCrypto
 
-/// The value that a browser keeps, sealed, while its user is at the provider. Nothing is stored for users who do not return.
+/// The value that a browser stores, sealed, while its user is at the provider. The store keeps
+/// nothing for users who do not return.
 package struct UpstreamAttempt: Sendable, Codable {
     /// Seconds for which the user may be at the provider.
     package static let lifetime: Int64 = 15 * 60
@@ -76,8 +77,8 @@ package struct UpstreamAttempt: Sendable, Codable {
         return code
     }
 
-    /// When the user signed in there, in seconds since 1970. Throws `unproved` if the sign-in must be recent and is not shown
-    /// to be.
+    /// When the user signed in there, in seconds since 1970. Throws `unproved` if the sign-in must
+    /// be recent and the claims do not show that.
     func authenticationTime(_ claims: IdentityClaims, leeway: Int64, now: Int64) throws(UpstreamFailure) -> Int64 {
         let time = claims.authenticatedAt
         if isFresh || maximumAge != nil {
@@ -85,7 +86,7 @@ package struct UpstreamAttempt: Sendable, Codable {
             if isFresh, time < begunAt - leeway { throw .unproved("the user did not sign in again") }
             if let maximumAge, time < begunAt - maximumAge - leeway { throw .unproved("the user signed in too long ago") }
         }
-        // A sign-in during this visit counts as now, whatever the two clocks say.
+        // A sign-in during this visit counts as now, because the two clocks may differ.
         return min(now, time.map { $0 >= begunAt - leeway ? now : $0 } ?? now)
     }
 }
@@ -128,7 +129,7 @@ package struct UpstreamIdentity: Sendable {
     private static func address(_ email: InboxAddress?, _ isVerified: Bool?, _ settings: UpstreamSettings) -> InboxAddress? {
         switch settings.addresses {
         case .verified: isVerified == true ? email : nil
-        // An address that the provider reports as unverified belongs to no one.
+        // An address that the provider reports as unverified proves nothing.
         case .all: isVerified == false ? nil : email
         }
     }

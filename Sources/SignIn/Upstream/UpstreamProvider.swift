@@ -8,7 +8,8 @@ import Logging
 import NIOCore
 import Transport
 
-/// One for the life of a process. Every call returns or throws within a limited time.
+/// One instance serves for the whole life of a process. Every call returns or throws within a
+/// limited time.
 package final class UpstreamProvider: Sendable {
     package let settings: UpstreamSettings
     private let client: HTTPClient
@@ -40,7 +41,7 @@ package final class UpstreamProvider: Sendable {
     /// Shuts down the client.
     package func stop() async { try? await client.shutdown() }
 
-    /// The provider's metadata, at most an hour old while it answers.
+    /// The provider's metadata. It is at most an hour old while the provider answers.
     package func metadata() async throws(UpstreamFailure) -> UpstreamMetadata { try await metadataCache.metadata(now: now()) }
 
     /// Exchanges the code of an attempt, and verifies the result.
@@ -109,7 +110,8 @@ package final class UpstreamProvider: Sendable {
             let claims = try TokenChecks.verify(
                 token, issuer: issuer, keys: try await keys.keys(of: issuer, for: keyID), audience: settings.clientID,
                 nonce: ExpectedNonce(attempt.nonce), now: now())
-            // A nonce was sent, so the token must have it, whatever it says about the provider's support.
+            // A nonce was sent, so the token must have it, even if it reports no support for
+            // nonces.
             guard claims.nonce != nil else { throw TokenRejection(.nonce, "the token has none") }
             if let party = claims.all["azp"], party.string?.hasSameOctets(as: settings.clientID) != true {
                 throw TokenRejection(.audience, "the token is for another client")
@@ -147,9 +149,10 @@ package final class UpstreamProvider: Sendable {
     }
 }
 
-/// The provider's metadata. However many callers there are, one fetch runs at a time.
+/// The provider's metadata. One fetch runs at a time, for any number of callers.
 private actor MetadataCache {
-    /// Seconds for which it is used without a fetch, and for which the last good one is used while the provider is unavailable.
+    /// Seconds for which metadata is used without a fetch, and seconds for which the last good
+    /// metadata is used while the provider is unavailable.
     private static let (freshness, maximumAge): (Int64, Int64) = (3600, 86_400)
     /// Seconds after a failure during which no fetch is made.
     private static let pause: Int64 = 5

@@ -5,7 +5,7 @@ import Support
 
 /// As configured (`sign_in.upstream`).
 package struct UpstreamSettings: Sendable {
-    /// What a first sign-in does if a user here has the verified inbox that the provider names.
+    /// The effect of a first sign-in if a user here has the verified inbox that the provider names.
     package enum Links: String, Sendable, CaseIterable {
         /// It signs in as that user.
         case verifiedAddress = "verified-address"
@@ -13,7 +13,7 @@ package struct UpstreamSettings: Sendable {
         case never
     }
 
-    /// Which addresses are trusted as the user's own.
+    /// The addresses that are trusted as the user's own.
     package enum Addresses: String, Sendable, CaseIterable {
         /// Those with `email_verified`.
         case verified

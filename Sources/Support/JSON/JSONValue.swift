@@ -1,6 +1,6 @@
 // A JSON value (RFC 8259) as received: member names are compared octet by octet, numbers keep their spelling.
 
-/// A JSON value. Prints its kind only: it may hold an address or a subject.
+/// A JSON value. Prints its kind only: it may contain an address or a subject.
 package enum JSONValue: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     case null
     case bool(Bool)

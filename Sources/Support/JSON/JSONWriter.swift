@@ -1,14 +1,14 @@
 // Writing JSON: members in their order, no white space, no escapes that are not needed.
 
-/// Writes one value in one pass, without a tree of values where there is none.
+/// Writes one value in one pass, without building a tree of values.
 package struct JSONWriter {
     package private(set) var octets: [UInt8] = []
-    /// Whether what comes next is the first in its array or object, or belongs to a name.
+    /// Whether the next value is the first in its array or object, or belongs to a name.
     private var isFirst = true
 
     package init(capacity: Int = 512) { octets.reserveCapacity(capacity) }
 
-    /// What was written.
+    /// The text written so far.
     package var text: String { String(decoding: octets, as: UTF8.self) }
 
     /// An object, whose members `body` writes.

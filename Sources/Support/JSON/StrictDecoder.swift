@@ -4,7 +4,7 @@
 package struct JSONShapeError: Error, Sendable, Hashable {
     /// The JSON pointer (RFC 6901) of the value.
     package let pointer: String
-    /// What is wrong with it.
+    /// The problem.
     package let message: String
 }
 
@@ -68,7 +68,7 @@ package enum StrictDecoder {
     }
 }
 
-/// Which members were asked for, by the pointer of their object.
+/// The members that the decoded type read, by the pointer of their object.
 private final class Usage {
     /// Nil for a value that was decoded as a whole.
     private var names: [WireText: Set<WireText>] = [:]
@@ -79,7 +79,7 @@ private final class Usage {
     }
     func asked(_ name: String, at pointer: String) { names[WireText(pointer), default: []].insert(WireText(name)) }
 
-    /// Throws for the first member, in order of names, that was not asked for.
+    /// Throws for the first member, in order of names, that the decoded type did not read.
     func check(_ value: JSONValue, path: String) throws {
         switch value {
         case .object(let object):
@@ -170,7 +170,7 @@ private struct Keyed<Key: CodingKey>: KeyedDecodingContainerProtocol {
     var codingPath: [any CodingKey] { decoder.path }
     var allKeys: [Key] { object.members.map { WireText($0.name) }.sorted().compactMap { Key(stringValue: $0.text) } }
 
-    /// The member. Records that it was asked for.
+    /// The member. Records that the type read it.
     private func member(_ key: Key) -> (name: String, value: JSONValue)? {
         // The keys of dictionaries match unchanged; property names are in camelCase and match in snake_case.
         for name in [key.stringValue, StrictDecoder.snakeCase(key.stringValue)] {
@@ -273,7 +273,7 @@ private struct Single: SingleValueDecodingContainer {
 }
 
 extension JSONValue: Decodable {
-    /// Works with this decoder only, which hands over the value itself.
+    /// Works only with this decoder, which passes the value itself.
     package init(from decoder: any Decoder) throws {
         guard let decoder = decoder as? ValueDecoder else {
             throw DecodingError.dataCorrupted(

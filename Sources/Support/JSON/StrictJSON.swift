@@ -1,10 +1,12 @@
-// Reading JSON (RFC 8259) strictly, so that two readers cannot disagree: errors are not tolerated, and nothing is guessed.
+// Reading JSON (RFC 8259) strictly, so that two readers cannot disagree: no errors are tolerated,
+// and nothing is guessed.
 
-/// A text is not accepted as JSON. The error says what is wrong and where, and repeats none of the text.
+/// A text is not accepted as JSON. The error gives the problem and its offset, and repeats none of
+/// the text.
 package struct JSONError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What is wrong, as in "a member name occurs twice".
+    /// The problem, as in "a member name occurs twice".
     package let message: String
-    /// Offset of the octet at which it was found, from 0.
+    /// Offset of the octet with the problem, from 0.
     package let offset: Int
 
     package init(message: String, offset: Int) {
@@ -34,11 +36,12 @@ package struct StrictJSON {
         self.replacesUnprintable = replacesUnprintable
     }
 
-    /// The one value that the octets hold.
+    /// The single value in the octets.
     /// - Parameters:
     ///   - limit: the maximum number of octets; more are an error.
-    ///   - replacingUnprintable: whether U+0000 and lone surrogates in strings become U+FFFD instead of being refused. For
-    ///     requests about texts: the text may be refused, but the request must be readable.
+    ///   - replacingUnprintable: whether U+0000 and lone surrogates in strings become U+FFFD
+    ///     instead of being refused. For requests about texts: the text may be refused, but the
+    ///     request must be readable.
     package static func parse(
         _ octets: [UInt8], limit: Int, replacingUnprintable: Bool = false
     ) throws(JSONError) -> JSONValue {
@@ -54,7 +57,7 @@ package struct StrictJSON {
         return value
     }
 
-    /// The one object that the octets hold.
+    /// The single object in the octets.
     package static func parseObject(_ octets: [UInt8], limit: Int) throws(JSONError) -> JSONObject {
         guard case .object(let object) = try parse(octets, limit: limit) else {
             throw JSONError(message: "not an object", offset: 0)

@@ -4,8 +4,8 @@
 struct AppAttestData {
     let value: AuthenticatorData
 
-    /// For an attestation. Since iOS 27 a map of extensions follows the key: some devices set its flag, Apple's own sample does
-    /// not.
+    /// For an attestation. Since iOS 27 a map of extensions follows the key. Some devices set its
+    /// flag, but Apple's own sample does not.
     init(attestation octets: [UInt8]) throws(AppAttestError) {
         if let value = try? AuthenticatorData(octets) {
             self.value = value
@@ -15,8 +15,8 @@ struct AppAttestData {
         guard value.credential != nil else { throw AppAttestError(.authenticatorData, "no credential in it") }
     }
 
-    /// For an assertion. Its flags say that a credential follows, but none does: hash, flags and counter, and since iOS 27
-    /// extensions.
+    /// For an assertion. Its flags say that a credential follows, but none does. It consists of
+    /// hash, flags and counter, and since iOS 27 extensions.
     init(assertion octets: [UInt8]) throws(AppAttestError) {
         let hasExtensions = octets.count > AuthenticatorData.headLength
         value = try Self.read(

@@ -2,7 +2,7 @@
 
 import MailCrypto
 
-/// What is required of a device that attests an app.
+/// The requirements for a device that attests an app.
 package struct AppAttestExpectation: Sendable {
     /// Where the app runs, as the AAGUID states.
     package enum Environment: String, Sendable, CaseIterable {
@@ -20,7 +20,7 @@ package struct AppAttestExpectation: Sendable {
     /// `TEAMID.bundle.id`.
     package let appID: String
     package let environment: Environment
-    /// What the app attests or signs; for an attestation, the challenge.
+    /// The data that the app attests or signs; for an attestation, the challenge.
     package let clientData: [UInt8]
 
     package init(appID: String, environment: Environment, clientData: [UInt8]) {
@@ -53,7 +53,7 @@ package struct AppAttestError: Error, Sendable, Hashable, CustomStringConvertibl
     }
 
     package let check: Check
-    /// What is wrong, in words.
+    /// The problem, in words.
     package let reason: String
 
     package init(_ check: Check, _ reason: String) {

@@ -21,7 +21,7 @@ package enum AppAttestation {
     /// Verifies an attestation object.
     /// - Parameters:
     ///   - keyID: as the app states it, 32 octets.
-    ///   - roots: Apple's App Attest root; if empty, everything is refused.
+    ///   - roots: Apple's App Attest root; if empty, every attestation is refused.
     ///   - now: the time at which certificates must be valid, in seconds since 1970. They are valid for three days.
     package static func verify(
         _ octets: [UInt8], _ expectation: AppAttestExpectation, keyID: [UInt8], roots: [Certificate], now: Int64
@@ -59,7 +59,7 @@ package enum AppAttestation {
         var chain = [Certificate]()
         for item in items {
             guard let der = item.bytes, let certificate = try? Certificate(der: der) else {
-                throw AppAttestError(.certificate, "x5c holds something that is not a certificate")
+                throw AppAttestError(.certificate, "x5c has an item that is not a certificate")
             }
             chain.append(certificate)
         }

@@ -85,7 +85,7 @@ package struct AttestationLine {
         var roots = [Certificate]()
         for item in items {
             guard let der = item.string.flatMap(Self.octets), let root = try? Certificate(der: der) else {
-                throw AppAttestError(.request, "roots holds something that is not a certificate in DER")
+                throw AppAttestError(.request, "roots has an item that is not a DER certificate")
             }
             roots.append(root)
         }

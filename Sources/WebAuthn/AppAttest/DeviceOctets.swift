@@ -3,8 +3,8 @@
 import Support
 
 package enum DeviceOctets {
-    /// Decodes base64 (RFC 4648 section 4), as from `DCAppAttestService`; base64url and missing padding are accepted too. Nil
-    /// for anything else.
+    /// Decodes base64 (RFC 4648 section 4), as from `DCAppAttestService`. Base64url and missing
+    /// padding are accepted too. Nil for anything else.
     package static func base64(_ text: String) -> [UInt8]? {
         var octets = Array(text.utf8)
         if octets.count % 4 == 0 {

@@ -1,8 +1,10 @@
-// Reads CBOR (RFC 8949) where two readers must not disagree: it tolerates nothing and guesses nothing.
+// Reads CBOR (RFC 8949) strictly, so that two readers cannot disagree: no errors are tolerated, and
+// nothing is guessed.
 
-/// Octets that are not accepted as CBOR. States what is wrong and where, and quotes none of them.
+/// Octets that are not accepted as CBOR. States the problem and its offset, and quotes none of
+/// them.
 package struct CBORError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What is wrong, as in "a key occurs twice".
+    /// The problem, as in "a key occurs twice".
     package let message: String
     /// Offset of the octet at which the error was found, from 0.
     package let offset: Int
@@ -15,16 +17,17 @@ package struct CBORError: Error, Sendable, Hashable, CustomStringConvertible {
     package var description: String { "\(message) (at octet \(offset))" }
 }
 
-/// The reader. Always refused: input that is not well-formed (RFC 8949 appendix C), a key that occurs twice, text that is not
-/// UTF-8 (section 5.3.1), nesting beyond `maximumDepth`. Linear in the input except for the keys of one map, which are compared
-/// by hash.
+/// The reader. It always refuses input that is not well-formed (RFC 8949 appendix C), a key that
+/// occurs twice, text that is not UTF-8 (section 5.3.1), and nesting beyond `maximumDepth`. Linear
+/// in the input except for the keys of one map, which are compared by hash.
 package struct CBORReader {
-    /// Which encodings are accepted.
+    /// The accepted encodings.
     package enum Form: Sendable, Hashable {
         /// Everything that is valid.
         case any
-        /// No indefinite lengths, and every length and number in its shortest form: what CTAP2 requires of authenticators,
-        /// except for the order of keys, which several of them and of the programs between get wrong.
+        /// No indefinite lengths, and every length and number in its shortest form. CTAP2 requires
+        /// this of authenticators. The order of keys is not checked, because several authenticators
+        /// and programs between get it wrong.
         case definite
     }
 
@@ -101,7 +104,7 @@ package struct CBORReader {
         case 31 where (2...5).contains(major) || major == 7:
             guard form == .any else { throw error("an indefinite length", at: start) }
             return Head(major: major, info: info, argument: nil, offset: start)
-        default: throw error("a first octet that means nothing", at: start)
+        default: throw error("an undefined first octet", at: start)
         }
     }
 
@@ -122,7 +125,7 @@ package struct CBORReader {
         case (5, _): return .map(try map(head, depth: depth))
         case (6, let tag?): return .tagged(tag, try item(depth: depth + 1))
         case (7, let number?): return try simple(head, number)
-        default: throw error("a break outside of what it could end", at: head.offset)
+        default: throw error("a break outside an item of indefinite length", at: head.offset)
         }
     }
 
@@ -133,7 +136,7 @@ package struct CBORReader {
         case 23: return .undefined
         case 24:
             // Below 32 there would be two encodings.
-            guard number >= 32 else { throw error("a simple value in two octets that has one", at: head.offset) }
+            guard number >= 32 else { throw error("a simple value in two octets that fits in one", at: head.offset) }
             return .simple(UInt8(number))
         case 25: return .float(Self.half(UInt16(number)))
         case 26: return .float(Double(Float(bitPattern: UInt32(number))))
@@ -154,7 +157,8 @@ package struct CBORReader {
         return bits & 0x8000 == 0 ? magnitude : -magnitude
     }
 
-    /// The octets of a byte or text string; one of indefinite length consists of definite-length parts of the same kind.
+    /// The octets of a byte or text string. One of indefinite length consists of definite-length
+    /// parts of the same kind.
     private mutating func string(_ head: Head) throws(CBORError) -> [UInt8] {
         if let argument = head.argument { return Array(try take(try length(argument, head))) }
         var whole: [UInt8] = []

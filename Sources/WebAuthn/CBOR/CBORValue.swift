@@ -1,6 +1,6 @@
 // A value of CBOR (RFC 8949 section 2), as authenticators write it.
 
-/// A data item. Prints its kind only: it may hold a credential or a key.
+/// A data item. Prints its kind only, because it may contain a credential or a key.
 package indirect enum CBORValue: Sendable, Hashable {
     /// Major type 0.
     case unsigned(UInt64)
@@ -53,7 +53,7 @@ package indirect enum CBORValue: Sendable, Hashable {
         }
     }
 
-    /// The value of a map's member with this key; nil where there is none, and for every other kind.
+    /// The value of a map's member with this key; nil if there is none, and for every other kind.
     package subscript(_ key: CBORValue) -> CBORValue? { pairs?.first { $0.key == key }?.value }
     /// The same with a text key.
     package subscript(_ key: String) -> CBORValue? { self[.text(key)] }

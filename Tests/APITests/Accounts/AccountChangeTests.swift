@@ -1,4 +1,4 @@
-// A team ends what its users began with it, and has its events sent again.
+// A team ends the consents that its users gave it, and has its events sent again.
 
 import Accounts
 import Database
@@ -58,7 +58,7 @@ import Testing
             }
         }
         #expect(try stones() == 0)
-        // The operator's is the user's own.
+        // The operator's switch counts as the user's own.
         let again = try fixture.address(user: "jane", team: "juice", app: "com.juice")
         #expect(again.account.sub != address.account.sub)
         #expect(try await fixture.ask(.delete, "/v1/accounts/\(again.account.sub)", key: boss).status == 204)
@@ -99,7 +99,7 @@ import Testing
         #expect(try await fixture.ask(.post, "/v1/events/\(first)/retry", key: juice).problem == "conflict")
     }
 
-    /// A decision that was really made and logged is in what its user downloads, with its reasons.
+    /// A logged decision is in its user's download, with its reasons.
     @Test func userDownload_loggedDecision_isIncludedWithReasons() async throws {
         let asked = try await fixture.ask(
             .post, "/v1/decisions", key: juice,

@@ -1,4 +1,5 @@
-// dashboards/: every metric that they name is one that a running service has, and Prometheus takes every expression.
+// dashboards/: a running service has every metric that they name, and Prometheus accepts every
+// expression.
 
 import Foundation
 import PostfixHarness
@@ -44,7 +45,7 @@ enum Promtool {
                 .map { String($0) })
         #expect(named.count >= 15)
         #expect(named.subtracting(known) == [])
-        // And the dashboard leaves none out but that of the version, which its hosts are listed by.
+        // The dashboard uses every metric except the version, by which its hosts are listed.
         let shown = Set(try Self.expressions().joined().matches(of: #/postern_[a-z_]+/#).map { String($0.output) })
         let left = known.filter { metric in !shown.contains(metric) && !shown.contains(metric + "_bucket") }
         #expect(left == ["postern_build_info"])

@@ -1,4 +1,4 @@
-// The listener with a certificate, and what SIGHUP puts in force while it runs.
+// The listener with a certificate, and its reload by SIGHUP.
 
 import Foundation
 import PostfixHarness
@@ -6,7 +6,8 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct EncryptedTests {
-    /// What an OpenSSL client that trusts `authority` alone is answered; its own words where it does not get through.
+    /// The answer to an OpenSSL client that trusts only `authority`; its own error if it cannot
+    /// connect.
     private func ask(_ service: LiveService, trusting authority: String, _ options: [String] = []) throws -> String {
         let client = try ManagedProcess(
             "/usr/bin/env",
@@ -16,7 +17,7 @@ import Testing
             ]
                 + options)
         client.writeInput("GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-        // Its input stays open, as it would end with it; the answer ends the connection.
+        // Its input stays open, because it would end with it; the answer ends the connection.
         _ = try client.waitForExit()
         return client.output
     }
@@ -32,7 +33,7 @@ import Testing
         #expect(try ask(service, trusting: first).contains("HTTP/1.1 200"))
         #expect(try ask(service, trusting: first, ["-tls1_3"]).contains("HTTP/1.1 200"))
         #expect(!(try ask(service, trusting: first, ["-tls1_1", "-cipher", "ALL:@SECLEVEL=0"]).contains("HTTP/1.1 200")))
-        // In clear nothing is answered, and anyone who speaks TLS goes on being served.
+        // Unencrypted requests get no answer, and TLS clients are still served.
         let wire = try Wire(service.port)
         wire.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         #expect(!wire.rest().contains("200"))
@@ -51,7 +52,7 @@ import Testing
         #expect(!service.log.contains("PRIVATE KEY"))
     }
 
-    /// The certificate of HTTP stopped all mail: the service did not begin.
+    /// An unusable HTTP certificate must not stop the service, and with it all mail.
     @Test(arguments: [false, true]) func certificate_thatCannotBeUsed_keepsClientsOutAndNothingElse(_ isThere: Bool) throws {
         let folder = NSTemporaryDirectory() + "postern-tls-" + UUID().uuidString.prefix(8).lowercased()
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -86,7 +87,7 @@ import Testing
         let level = ("  # level: info", "  level: notice")
         try edit([level, ("# operator_address: (none)", "operator_address: ops@operator.example")])
         try service.reload(until: "configuration reloaded")
-        // From here on requests are not logged any more.
+        // From here on, requests are not logged.
         _ = try service.ask("GET", "/v1/users")
         try edit([level, ("  # connections: 2000", "  connections: 3000")])
         service.signal(SIGHUP)
@@ -99,7 +100,8 @@ import Testing
         #expect(try service.ask("GET", "/healthz").status == 200)
     }
 
-    /// libmilter waits for SIGHUP on a thread of its own, and stopped for good when the kernel gave it one of several.
+    /// libmilter waits for SIGHUP on its own thread. It must survive when the kernel gives it one
+    /// of several signals.
     @Test func reload_manyAtOnce_endsNothing() throws {
         let service = try LiveService([:])
         for _ in 0..<300 { service.signal(SIGHUP) }
@@ -110,7 +112,7 @@ import Testing
         #expect(!service.log.contains("milter: stopped"))
     }
 
-    /// Behind a proxy the listener itself has no certificate: what counts is the address that others reach it at.
+    /// Behind a proxy the listener itself has no certificate: the address for clients decides.
     @Test(arguments: ["https://id.example", "http://127.0.0.1"]) func strictTransportSecurity_publicURLIsHTTPS_isSent(
         _ url: String
     ) throws {

@@ -1,4 +1,5 @@
-// The service is killed under decisions: what was answered a second before is in the log, and no nonce serves twice.
+// The service is killed while it decides: answers that are a second old are in the log, and no
+// nonce serves twice.
 
 import SignIn
 import Decisions
@@ -16,7 +17,7 @@ import Testing
         let at: ContinuousClock.Instant
     }
 
-    /// How late this machine is just now: the longest that a thread slept over its time.
+    /// The delay of this machine now: the longest time that a thread slept too long.
     private final class Lateness: Sendable {
         private static let nap = 20_000
         private let longest = Mutex<Duration>(.zero)
@@ -54,7 +55,7 @@ import Testing
         func logged() throws -> Set<String> {
             Set(try store.decisions.newest(DecisionFilter(), limit: 100_000).map(\.record.id))
         }
-        /// Its id, where it was answered.
+        /// Its id, if it was answered.
         func ask(_ body: String) throws -> String? {
             let answer = try service.ask("POST", "/v1/decisions", key: key, body: body)
             return answer.status == 200 ? Self.id(answer.body) : nil
@@ -68,7 +69,7 @@ import Testing
             ])
             return #"{"event":"\#(event)","client_id":"com.juice.app","identity_token":"\#(token)","nonce":"n\#(number)"}"#
         }
-        // A key is taken within a second of its issue, an issuer's within some.
+        // A key is accepted within a second of its issue, an issuer's key within some seconds.
         let deadline = ContinuousClock.now + .seconds(120)
         while try ask(signUp(0)) == nil { try #require(ContinuousClock.now < deadline, "the service never answers") }
 
@@ -80,7 +81,7 @@ import Testing
             let body = try signUp(nonces.count + 1)
             if let id = try ask(body) { nonces.append((nonces.count + 1, body, id)) }
         }
-        // Until the log is seen to be written while questions go on…
+        // Until the log is written while requests continue…
         repeat {
             for _ in 0..<20 { try both() }
             try #require(ContinuousClock.now < deadline, "the log is never written")
@@ -95,7 +96,7 @@ import Testing
         let lost = answers.drop { written.contains($0.id) }
         #expect(lost.allSatisfy { !written.contains($0.id) }, "what is lost are the last ones alone")
         #expect(lost.count < answers.count)
-        // On a machine that is on time: a second.
+        // On a machine without delays: a second.
         if let first = lost.first { #expect(killed - first.at <= .seconds(1) + late * 10, "late by \(late)") }
         try #require(nonces.count > 20)
         #expect(nonces.allSatisfy { written.contains($0.id) }, "what consumed a nonce was durable before its answer")

@@ -17,7 +17,7 @@ final class LiveService: @unchecked Sendable {
     private let dns: TestDNSServer
     private let inboxes: Set<String>
 
-    /// - Parameter inboxes: what the test uses, and no log may hold.
+    /// - Parameter inboxes: the inboxes of the test, which no log may contain.
     init(inboxes: Set<String> = ["jane.private@home.example"], _ settings: [String: String] = [:]) throws {
         folder = NSTemporaryDirectory() + "postern-live-" + UUID().uuidString.prefix(8).lowercased()
         program = try ManagedProcess.builtProduct("postern")
@@ -46,7 +46,7 @@ final class LiveService: @unchecked Sendable {
         return (process, try #require(port))
     }
 
-    /// Kills the service as a power cut would: nothing of it runs any more.
+    /// Kills the service like a power failure: no part of it runs afterwards.
     func kill() throws {
         process.signal(SIGKILL)
         try process.waitForExit()
@@ -71,7 +71,7 @@ final class LiveService: @unchecked Sendable {
 
     func signal(_ number: Int32) { process.signal(number) }
 
-    /// Sends SIGHUP and waits for what is then logged.
+    /// Sends SIGHUP, and waits for this line in the log.
     func reload(until text: String) throws {
         let start = process.lines.count
         process.signal(SIGHUP)
@@ -85,7 +85,7 @@ final class LiveService: @unchecked Sendable {
         return result.output
     }
 
-    /// A key in clear.
+    /// An unencrypted key.
     func key(_ arguments: String...) throws -> String {
         let result = try ManagedProcess.run(program, ["api-key", "issue"] + arguments + ["--config", folder + "/postern.yaml"])
         return try #require(
@@ -105,11 +105,11 @@ final class LiveService: @unchecked Sendable {
     }
 }
 
-/// A connection as a client has it; blocks, with a timeout of two minutes.
+/// A client's connection; blocks, with a timeout of two minutes.
 final class Wire {
     private let descriptor: Int32
 
-    /// - Parameter source: an address of loopback that it comes from.
+    /// - Parameter source: the loopback address of the client.
     init(_ port: UInt16, from source: String = "127.0.0.1") throws {
         descriptor = Glibc.socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
@@ -131,7 +131,7 @@ final class Wire {
 
     func send(_ text: String) { _ = Glibc.send(descriptor, text, text.utf8.count, Int32(MSG_NOSIGNAL)) }
 
-    /// What comes next; the test ends where nothing does any more.
+    /// The next text; the test ends if nothing comes.
     func next() -> String {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         let count = recv(descriptor, &buffer, buffer.count, 0)
@@ -151,7 +151,8 @@ final class Wire {
     }
 }
 
-/// Asks until it holds, as a service follows within seconds; false where it never does.
+/// Tries until the condition holds, because a service follows within seconds; false if it never
+/// does.
 func eventually(_ holds: () throws -> Bool) rethrows -> Bool {
     let end = ContinuousClock.now + .seconds(120)
     while ContinuousClock.now < end {

@@ -1,4 +1,5 @@
-// The service as it runs: keys revoked while it serves, idle crowds, metrics for Prometheus, and its log.
+// The running service: keys revoked while it serves, many idle connections, metrics for Prometheus,
+// and its log.
 
 import Doctor
 import Foundation
@@ -24,8 +25,8 @@ import Testing
     @Test func idleConnections_thousand_doNotBlockMail() throws {
         let service = try LiveService()
         FileDescriptors.raise()
-        // Held by another process: with more than 1,300 open files in this one, Foundation's `Process.run` reads past the end of
-        // its list of them, and once crashed the whole run.
+        // Another process holds them: with more than 1,300 open files in this one, Foundation's
+        // `Process.run` reads past the end of its list of them, and may crash the whole run.
         let idle = try ManagedProcess(
             "/usr/bin/perl", ["-MIO::Socket::INET", "-e", Self.idleConnections, "\(service.port)", "1000"])
         defer { idle.end() }
@@ -35,7 +36,8 @@ import Testing
         for _ in 0..<50 { #expect(MilterProbe.ask(service.socket) == .fine) }
     }
 
-    /// So many connections to a port, half of them in the middle of a request; held until the end of standard input.
+    /// This many connections to a port, half of them in the middle of a request; open until the end
+    /// of standard input.
     private static let idleConnections = #"""
         my ($port, $count) = @ARGV;
         my @held;
@@ -97,7 +99,7 @@ import Testing
         )
         #expect(wire.rest().contains("HTTP/1.1 "))
         try service.waitForLog("route=/openapi.yaml")
-        // What monitoring asks is no news unless it fails.
+        // Requests of monitoring are logged only if they fail.
         #expect(!service.log.contains("route=/healthz status=200"))
         #expect(!service.log.lowercased().contains(inbox))
         #expect(!service.log.contains("private"))

@@ -1,4 +1,5 @@
-// A policy is edited wrongly while the service runs: it goes on deciding and relaying, and says so wherever one looks.
+// A wrong edit of a policy while the service runs: it continues to decide and relay, and reports
+// the error everywhere.
 
 import Accounts
 import Decisions
@@ -25,7 +26,7 @@ import Testing
         #expect(try eventually { try decision().contains(builtIn) })
         #expect(try service.ask("GET", "/readyz").body == #"{"policy":"active","status":"ready"}"#)
 
-        // As an administrator edits it: refused with its reason, on the spot.
+        // The edit of an administrator: refused at once, with its reason.
         let folder = service.folder + "/candidate"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let document = try #require(PolicyDocument(octets: StoredPolicy.builtIn.document))
@@ -41,7 +42,7 @@ import Testing
         #expect(try decision().contains(builtIn))
         #expect(MilterProbe.ask(service.socket) == .fine)
 
-        // As a newer program may leave it: active in the store, and not to be loaded here.
+        // The row of a newer program: active in the store, but this program cannot load it.
         let installation = try Installation.open(flag: service.folder, environment: [:], now: 1)
         defer { try? installation.close() }
         let bad = StoredPolicy(
@@ -60,7 +61,7 @@ import Testing
         )
         try service.waitForLog("a policy does not load, an earlier one stays in force")
 
-        // And back.
+        // The rollback.
         try service.run("policy", "rollback")
         #expect(try eventually { try service.ask("GET", "/readyz").body == #"{"policy":"active","status":"ready"}"# })
         #expect(try !service.run("policy", "list").contains("refuses"))

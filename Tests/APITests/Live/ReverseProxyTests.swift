@@ -1,5 +1,5 @@
-// Behind nginx, Caddy and Apache, set up as the documents say: users count one by one, none can count as another, and the longest
-// request passes.
+// Behind nginx, Caddy and Apache, set up as the documents say: users count one by one, no user can
+// count as another, and the longest request passes.
 
 import Foundation
 import InternetMessage
@@ -29,7 +29,7 @@ enum ReverseProxy: String, CaseIterable, CustomTestStringConvertible {
     /// The page that has its lines.
     private var page: String { self == .nginx ? "OPERATING-HTTP" : "INTEGRATION" }
 
-    /// Its lines in the documents, which lead to a service on this port.
+    /// Its lines in the documents, with the port of this service.
     func documented(service: UInt16) throws -> String {
         let page = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
             "../../../docs/\(page).md")
@@ -41,8 +41,8 @@ enum ReverseProxy: String, CaseIterable, CustomTestStringConvertible {
     }
 }
 
-/// A proxy in its own folder. The PROXY protocol in front of nginx and Apache stands for users that come from elsewhere than this
-/// machine.
+/// A proxy in its own folder. The PROXY protocol in front of nginx and Apache simulates users from
+/// other machines.
 private final class RunningProxy {
     let kind: ReverseProxy
     let port: UInt16
@@ -75,7 +75,7 @@ private final class RunningProxy {
                 """.utf8
             ).write(to: file)
             process = try ManagedProcess(kind.program, ["-p", folder.path, "-c", "proxy.conf"])
-            // Said once the sockets are open.
+            // Logged when the sockets are open.
             try process.waitForLine(containing: "event method")
         case .caddy:
             try #require(documented.contains("relay.example {"))
@@ -118,7 +118,7 @@ private final class RunningProxy {
         try? FileManager.default.removeItem(at: folder)
     }
 
-    /// - Parameter client: the address that the user comes from, if the proxy is not Caddy.
+    /// - Parameter client: the user's address, if the proxy is not Caddy.
     func ask(from client: String = "192.0.2.1", _ request: String) throws -> String {
         let wire = try Wire(port)
         let family = client.contains(":") ? "TCP6 \(client) ::1" : "TCP4 \(client) 127.0.0.1"
@@ -158,7 +158,8 @@ private final class RunningProxy {
     }
 }
 
-/// A person's browser behind a proxy: keeps cookies, and goes wherever the service leads, until that is a page or elsewhere.
+/// A person's browser behind a proxy: keeps cookies, and follows the service's redirects to a page
+/// or another site.
 private final class ProxyBrowser {
     private static let site = "https://id.example"
     private let proxy: RunningProxy
@@ -205,7 +206,7 @@ private final class ProxyBrowser {
 @Suite(.blocking) struct ReverseProxyTests {
     private static let installed = ReverseProxy.installed
 
-    /// The status of a form that `client` sends, who says in X-Forwarded-For what they like.
+    /// The status of a form of `client`, with any X-Forwarded-For.
     private func signIn(
         _ proxy: RunningProxy, _ form: (cookie: String, token: String), from client: String, saying forwarded: String? = nil
     ) throws -> Int? {
@@ -222,21 +223,22 @@ private final class ProxyBrowser {
         let service = try LiveService(["http.public_url": "https://id.example", "sign_in.messages_per_network": "10"])
         let proxy = try RunningProxy(kind, to: service.port)
         let form = try proxy.form()
-        // One user asks until it is too much, whoever they say that they are.
+        // One user sends requests up to the limit, under several false addresses.
         var statuses: [Int?] = []
         for number in 0..<12 {
             statuses.append(try signIn(proxy, form, from: "198.51.100.7", saying: "203.0.113.\(number)"))
         }
         #expect(statuses.first == 303 && statuses.last == 429, "\(statuses)")
         guard kind != .caddy else { return }
-        // Everyone else goes on, the one they pretended to be too; over IPv6 a /64 is one user.
+        // All other users continue, also the one whose address was used; over IPv6 a /64 is one
+        // user.
         for client in ["198.51.100.8", "203.0.113.11", "2001:db8:1::1"] {
             #expect(try signIn(proxy, form, from: client) == 303, "\(client)")
         }
         #expect(try signIn(proxy, form, from: "198.51.100.7") == 429)
     }
 
-    /// The state came back in addresses and cookies that no proxy has room for.
+    /// The state must fit into addresses and cookies for which proxies have room.
     @Test(
         .enabled(if: !installed.isEmpty, "skipped: no nginx, caddy or apache2 is installed (make test-tools)"),
         arguments: installed)
@@ -279,7 +281,7 @@ private final class ProxyBrowser {
 
         init(_ sink: SMTPSink) { self.sink = sink }
 
-        /// The code and the path of the link that come of asking at the door that is open.
+        /// The code and the path of the link from the open sign-in page.
         mutating func ask(_ browser: ProxyBrowser) throws -> (code: String, link: String) {
             try browser.post("/me/sign-in", ["email": Self.inbox])
             letters += 1
@@ -292,7 +294,7 @@ private final class ProxyBrowser {
             )
         }
 
-        /// Adds a passkey, in a browser of its own.
+        /// Adds a passkey, in a separate browser.
         mutating func passkey(_ browser: ProxyBrowser) throws -> TestAuthenticator {
             try browser.get("/me/sign-in")
             try browser.post("/me/sent", ["code": try ask(browser).code])

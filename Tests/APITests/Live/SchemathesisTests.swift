@@ -1,4 +1,4 @@
-// The served description against the running service, by a program that knows nothing but the description.
+// The served description against the running service, by a program that knows only the description.
 
 import Accounts
 import Foundation
@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite(.blocking) struct SchemathesisTests {
-    /// `make test-tools` puts it there.
+    /// `make test-tools` installs it.
     private static var tool: String? {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent(
             "../../../.build/test-tools/bin")
@@ -22,7 +22,7 @@ import Testing
         .enabled(if: tool != nil, "skipped: schemathesis is not installed (make test-tools)"), arguments: ["operator", "team"])
     func openAPI_requestsBySchemathesis_areAnsweredAsDescribed(_ owner: String) throws {
         let tool = try #require(Self.tool)
-        // Takes codes of addresses that teams want to send from.
+        // Accepts the codes for addresses of teams.
         let sink = try SMTPSink()
         defer { sink.stop() }
         let service = try LiveService(["http.public_url": "https://id.example", "mail.submission": "127.0.0.1:\(sink.port)"])

@@ -45,21 +45,21 @@ import Testing
         #expect(try Self.add("lost", service, key) == 503)
         #expect(try service.ask("GET", "/readyz").status == 503)
         try service.waitForLog("the database file is not in place")
-        // Beside a service that goes on with the old files nothing is put there.
+        // Beside a service that still uses the old files, the command writes nothing.
         let arguments = ["store", "restore", service.folder + "/copy.db", "--config", service.folder + "/postern.yaml"]
         let restored = try ManagedProcess.run(service.program, arguments)
         #expect(restored.status == 65 && restored.output.contains("postern serve is running"), "\(restored)")
         #expect(!FileManager.default.fileExists(atPath: service.folder + "/postern.db"))
-        // Put back, it goes on.
+        // With the files back, it continues.
         try Self.move(Self.files, service, to: "/away", back: true)
-        // Ready with the next word that the service writes of itself, which is one every two seconds.
+        // Ready with the next report of the service, which comes every two seconds.
         let deadline = ContinuousClock.now + .seconds(60)
         while try service.ask("GET", "/readyz").status != 200 {
             try #require(ContinuousClock.now < deadline, "it is never ready again")
         }
         #expect(try Self.add("second", service, key) == 201)
         #expect(try Self.users(service) == ["first", "second"])
-        // Without a service it is restored.
+        // Without a running service it is restored.
         try service.kill()
         try Self.move(
             Self.files.filter { FileManager.default.fileExists(atPath: service.folder + "/" + $0) }, service, to: "/away")
@@ -87,7 +87,7 @@ import Testing
         #expect(try Self.add("second", service, key) == 201)
     }
 
-    /// Eight threads waited for five seconds each, and whoever wanted to read waited behind them.
+    /// Writers that wait for the store must not block readers.
     @Test func database_writeLocked_stillServesReadsAndDecisions() throws {
         let (service, key) = try Self.service()
         try service.run("team", "add", "juice", "--name", "Juice")
@@ -138,7 +138,7 @@ import Testing
         #expect(answered.withLock { $0 }.allSatisfy { $0 == 201 || $0 == 503 })
     }
 
-    /// The command that removed it was ended before it had taken anything away.
+    /// The command that removed it ended before it deleted anything.
     @Test func teamRemoval_interrupted_isFinishedByService() throws {
         let (service, _) = try Self.service()
         try service.run("team", "add", "juice", "--name", "Juice")
@@ -152,7 +152,7 @@ import Testing
                 isVerified: true, change)
             _ = try store.addresses.issue(team: "juice", user: "u\(number)", change)
         }
-        // What the command does first; it would go on with the rest.
+        // The first step of the command; the further steps are missing.
         try store.teams.remove("juice", change)
         let deadline = ContinuousClock.now + .seconds(60)
         while try store.removals.isPending() { try #require(ContinuousClock.now < deadline, "nothing is taken away") }

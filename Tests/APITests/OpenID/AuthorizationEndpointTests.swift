@@ -1,4 +1,4 @@
-// Attacks on the authorization endpoint and on the way back from the sign-in page.
+// Attacks on the authorization endpoint and on the return from the sign-in page.
 
 import Accounts
 import HTTPTypes
@@ -22,7 +22,8 @@ import PersonalData
         #expect(try await party.fetch(continuation).status == 303)
     }
 
-    /// The one who asked sends the link of the page to a victim, who signs in: the code would have come to the one who asked.
+    /// An attacker sends the link of the page to a victim, who signs in: the attacker must not get
+    /// the code.
     @Test func continuation_withoutCookieOrTicket_isRefused() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
@@ -41,7 +42,7 @@ import PersonalData
         #expect(try await party.fetch(continuation).status == 400)
     }
 
-    /// A page that takes some seconds refused everyone who was asked to sign in again.
+    /// A page that takes some seconds must not refuse users who must sign in again.
     @Test func authorizationRequest_slowPageAndMaxAgeZero_isGranted() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query(["max_age": "0"])))
@@ -174,7 +175,7 @@ import PersonalData
         #expect(try await fixture.api.ask(.get, "/auth/authorize").status == 404)
     }
 
-    /// Whatever looks at an address before the user goes there asks with HEAD: it took the answer, and the user got none.
+    /// Programs that check an address with HEAD must not use up the answer.
     @Test func continuation_headRequest_keepsAnswer() async throws {
         let party = try await OpenIDFixture()
         let continuation = try await party.answer(try party.identifier(try await party.ask(OpenIDFixture.query())))
@@ -185,8 +186,8 @@ import PersonalData
         #expect(try await party.fetch(continuation).status == 303)
     }
 
-    /// A sibling of the host sets a cookie whose name begins with a space that only some programs take away: to the browser it
-    /// has no prefix, and is not kept to this host.
+    /// A sibling of the host sets a cookie whose name begins with a space that only some programs
+    /// remove: for the browser it has no prefix, and other hosts may set it.
     @Test(arguments: ["\u{A0}", "\u{2000}", "\u{85}", "\u{3000}"])
     func cookie_afterNonASCIISpace_isIgnored(_ space: String) async throws {
         let party = try await OpenIDFixture()
@@ -196,7 +197,7 @@ import PersonalData
         #expect(try await party.fetch(continuation, cookie: "a=b;\t \(cookie) ").status == 303)
     }
 
-    /// The consent of the second was kept, although its answer went nowhere.
+    /// If the second answer goes nowhere, its consent must not be kept.
     @Test func authorizationRequest_answeredAlready_recordsNoConsent() async throws {
         let party = try await OpenIDFixture()
         let store = party.fixture.api.store
@@ -210,7 +211,7 @@ import PersonalData
         #expect(try store.persons.accounts(user: "jane", since: 0, now: party.fixture.api.now).count == 1)
     }
 
-    /// Without the time of the sign-in an old one passed for a new one.
+    /// Without the time of the sign-in, an old one would pass for a new one.
     @Test(arguments: [["prompt": "login"], ["max_age": "60"]])
     func authorizationRequest_newSignInDemanded_needsAuthTime(_ changes: [String: String]) async throws {
         let party = try await OpenIDFixture()
@@ -221,7 +222,7 @@ import PersonalData
         #expect(try await party.operate("/v1/authorizations", old).status == 409)
     }
 
-    /// The page asked another host, whose clock was a second behind: the request was unknown there.
+    /// A request to another host, whose clock is a second behind, must find the request.
     @Test func authorizationRequest_hostClockBehind_isKnown() async throws {
         let party = try await OpenIDFixture()
         let identifier = try party.identifier(try await party.ask(OpenIDFixture.query()))
@@ -241,7 +242,7 @@ import PersonalData
         #expect(try store.persons.accounts(user: "jane", since: 0, now: party.fixture.api.now).isEmpty)
     }
 
-    /// U+212A is a K to whoever compares texts and not octets.
+    /// U+212A equals K for code that compares texts and not octets.
     @Test func redirectURI_unicodeLookalike_isRefused() async throws {
         let party = try await OpenIDFixture()
         let uri = "https://juice.example/K"
@@ -258,7 +259,8 @@ import PersonalData
         #expect(try await party.fixture.post("/auth/token", form + [("redirect_uri", uri)]).status == 200)
     }
 
-    /// Of many exchanges at once one wins, and what it got ends with the others: the code is known to more than one.
+    /// Of many exchanges at once one wins, and its tokens end when the others fail: several parties
+    /// know the code.
     @Test func code_redeemedConcurrently_worksOnce() async throws {
         let party = try await OpenIDFixture()
         let code = try #require(try await party.authorize()["code"])

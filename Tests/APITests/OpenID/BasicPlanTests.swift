@@ -8,12 +8,12 @@ import Testing
 
 @testable import API
 
-/// How the plan wants answers: the default mode, or form_post.
+/// The form of answers in the plan: the default mode, or form_post.
 enum CertificationPlan: String, CaseIterable, Sendable {
     case basic = "query"
     case formPost = "form_post"
 
-    /// What each request of the plan says besides.
+    /// The additional parameters of each request of the plan.
     var changes: [String: String?] { self == .basic ? [:] : ["response_mode": "form_post"] }
 
     func with(_ changes: [String: String?]) -> [String: String?] { self.changes.merging(changes) { $1 } }
@@ -204,7 +204,7 @@ enum CertificationPlan: String, CaseIterable, Sendable {
         let second = try await party.signIn(["prompt": "none", "id_token_hint": hint]).claims
         #expect(second.subject == first.subject && second.authenticatedAt == first.authenticatedAt)
         #expect(party.asked.last?["user_hint"].string == first.subject)
-        // One that is not ours, or another client's, is as good as no one who is signed in.
+        // A hint that is not ours, or is another client's, counts as no signed-in user.
         let other = try await party.authorize(["prompt": "none", "id_token_hint": String(hint.dropLast(4)) + "AAAA"])
         #expect(other["error"] == "login_required")
     }
@@ -278,7 +278,8 @@ enum CertificationPlan: String, CaseIterable, Sendable {
 
     @Test("oidcc-claims-essential") func authorizationRequest_claimsParameter_isIgnored() async throws {
         let party = try await OpenIDFixture()
-        // Claims are asked for by scopes; the parameter is not supported, says discovery, and is no error.
+        // Claims are requested by scopes; the parameter is not supported, as discovery says, and is
+        // ignored.
         let tokens = try await party.signIn(["claims": #"{"userinfo":{"name":{"essential":true}}}"#]).tokens
         #expect(try await party.userInfo(tokens).status == 200)
     }

@@ -1,4 +1,4 @@
-// How clients prove who they are at /auth/token.
+// How clients authenticate at /auth/token.
 
 import Database
 import Foundation
@@ -144,7 +144,7 @@ import PersonalData
                 "/auth/token", [("client_id", Self.client), ("grant_type", "client_credentials"), ("scope", "user.migration")]),
             "unauthorized_client")
         #expect(try await party.fixture.post("/auth/revoke", [("client_id", Self.client), ("token", "pa_x")]).status == 200)
-        // A code that was asked for without a challenge is not a public client's to exchange.
+        // A public client cannot exchange a code that was requested without a challenge.
         let bare = try await party.fixture.code()
         expectAuthError(
             try await party.fixture.post(
@@ -163,7 +163,7 @@ import PersonalData
             ])
     }
 
-    /// A token that was stolen shows itself: whoever comes second with it, the thief or the app, ends the sign-in.
+    /// A stolen token is detected: its second use, by the thief or the app, ends the sign-in.
     @Test func refreshToken_ofAPublicApp_servesOnce() async throws {
         let party = try await OpenIDFixture(isPublic: true)
         func signIn() async throws -> Response { try await self.signIn(party) }
@@ -174,11 +174,11 @@ import PersonalData
         }
         func token(_ answer: Response) throws -> String { try #require(answer.json["refresh_token"].string, "\(answer.text)") }
         let (other, first) = (try await signIn(), try token(try await signIn()))
-        // What is refused uses up nothing.
+        // A refused request uses up nothing.
         expectAuthError(try await refresh(first, scope: "openid profile email name extra"), "invalid_scope")
         let second = try token(try await refresh(first))
         #expect(second != first && second.utf8.prefix(35).elementsEqual(first.utf8.prefix(35)))
-        // Asked twice at once, or the answer was lost.
+        // Two requests at once, or a lost answer.
         #expect(try token(try await refresh(first)) == second)
         let third = try await refresh(second)
         let fourth = try await refresh(try token(third))
@@ -187,11 +187,11 @@ import PersonalData
         expectAuthError(try await refresh(try token(third)), "invalid_grant", saying: "used before")
         #expect(try await party.userInfo(fourth).status == 401)
         expectAuthError(try await refresh(try token(fourth)), "invalid_grant", saying: "not valid")
-        // Another sign-in goes on, and one that was two steps back ends it.
+        // Another sign-in continues, and a token that is two steps old ends it.
         let next = try token(try await refresh(try token(other)))
         _ = try await refresh(next)
         expectAuthError(try await refresh(try token(other)), "invalid_grant", saying: "used before")
-        // A former token is enough to sign out.
+        // An earlier token is sufficient for sign-out.
         let last = try await signIn()
         let now = try await refresh(try token(last))
         #expect(
@@ -199,7 +199,8 @@ import PersonalData
         #expect(try await party.userInfo(now).status == 401)
     }
 
-    /// A public app could not sign its user out of its tokens. It proves nothing but the token, so the consent stays.
+    /// A public app must be able to revoke its tokens. It proves only that it has the token, so the
+    /// consent stays.
     @Test func publicClient_tokenRevoked_keepsConsent() async throws {
         let party = try await OpenIDFixture(isPublic: true)
         func signIn() async throws -> Response { try await self.signIn(party) }
@@ -254,7 +255,7 @@ import PersonalData
         let party = try await OpenIDFixture()
         let files = try FileManager.default.contentsOfDirectory(at: party.fixture.api.folder, includingPropertiesForKeys: nil)
         let octets = try files.reduce(into: Data()) { try $0.append(Data(contentsOf: $1)) }
-        // What is in the clear is found, so the search works.
+        // Unencrypted text is found, so the search works.
         #expect(octets.range(of: Data(Self.client.utf8)) != nil)
         #expect(octets.range(of: Data(party.secret.utf8)) == nil)
     }

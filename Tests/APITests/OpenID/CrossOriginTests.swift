@@ -1,4 +1,4 @@
-// What a page of another origin may read: an app in a browser, without a backend.
+// The answers that a page of another origin may read: an app in a browser, without a backend.
 
 import Foundation
 import HTTPTypes

@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    /// The link of a sign-out went on leading there for an hour.
+    /// The link of a sign-out must not lead to a removed URI.
     @Test func endSession_redirectURIRemoved_doesNotRedirect() async throws {
         let (party, hint, _) = try await party()
         let identifier = try identifier(
@@ -103,12 +103,13 @@ import Testing
             let answer = try await party.fixture.api.ask(.get, "/auth/signed-out\(query)")
             #expect(answer.status == 200 && answer.headers[.location] == nil)
         }
-        // A request to sign in is none to sign out.
+        // A request to sign in is not a request to sign out.
         let signIn = try party.identifier(try await party.ask(OpenIDFixture.query()))
         #expect(try await party.fixture.api.ask(.get, "/auth/signed-out?request=\(signIn)").headers[.location] == nil)
     }
 
-    /// A browser got JSON where the store failed. The words are in its language, on a page of the operator too.
+    /// If the store fails, a browser gets a page in its language, not JSON; on the operator's page
+    /// too.
     @Test(arguments: ["/auth/authorize?\(OpenIDFixture.query())", "/auth/end-session"])
     func step_storeFails_isAPageForBrowsersAndAProblemForPrograms(_ path: String) async throws {
         let party = try await OpenIDFixture()

@@ -9,7 +9,8 @@ import Testing
 
 @testable import API
 
-/// Client com.example.juice with a secret of ours; the page signs jane in with a password, and knows when it did.
+/// Client com.example.juice with a secret of ours. The page signs jane in with a password, and
+/// knows the time of the sign-in.
 final class OpenIDFixture: Sendable {
     static let client = "com.example.juice"
     static let redirect = ProviderFixture.redirect
@@ -18,7 +19,7 @@ final class OpenIDFixture: Sendable {
     let secret: String
     private let browser = Mutex<(cookie: String?, signedInAt: Int64?, asked: [JSONValue])>((nil, nil, []))
 
-    /// What came back to the relying party.
+    /// The answer to the relying party.
     struct Callback: Sendable {
         /// Octets before `?` or `#`, or the form's action.
         let address: String
@@ -42,14 +43,14 @@ final class OpenIDFixture: Sendable {
         }
     }
 
-    /// When the user signed in at the page; nil where no one is signed in.
+    /// When the user signed in at the page; nil if no one is signed in.
     var signedInAt: Int64? {
         get { browser.withLock { $0.signedInAt } }
         set { browser.withLock { $0.signedInAt = newValue } }
     }
     /// The cookie that it has; nil before the first request.
     var cookie: String? { browser.withLock { $0.cookie } }
-    /// What the page was asked, request by request.
+    /// The requests to the page, one after the other.
     var asked: [JSONValue] { browser.withLock { $0.asked } }
 
     // MARK: The browser
@@ -104,7 +105,7 @@ final class OpenIDFixture: Sendable {
         return try await fixture.api.ask(.post, path, key: fixture.operatorKey, body: text)
     }
 
-    /// Signs jane in as the request wants it, and answers: where the browser goes on.
+    /// Signs jane in as the request requires, and answers: the address where the browser continues.
     func answer(_ identifier: String, _ more: [String: Any] = [:]) async throws -> String {
         let asked = try await operate("/v1/authorizations/inspect", ["request": identifier])
         try #require(asked.status == 200, "\(asked.text)")
@@ -128,7 +129,7 @@ final class OpenIDFixture: Sendable {
         return try #require(answer.json["continue"].string)
     }
 
-    /// From the request to what the relying party gets.
+    /// From the request to the answer to the relying party.
     func authorize(
         _ changes: [String: String?] = [:], method: HTTPRequest.Method = .get, page: [String: Any] = [:]
     ) async throws -> Callback {
@@ -139,7 +140,7 @@ final class OpenIDFixture: Sendable {
         return try Self.callback(first)
     }
 
-    /// What an answer brings to the relying party.
+    /// The content of an answer to the relying party.
     static func callback(_ answer: Response) throws -> Callback {
         if let location = answer.headers[.location] {
             #expect(answer.status == 303)

@@ -1,4 +1,4 @@
-// Scopes in the client's words, and the name as it was given.
+// Scopes in the client's words, and the name as given.
 
 import Foundation
 import Support
@@ -40,7 +40,7 @@ import Testing
         expectAuthError(try await refresh(party, tokens, scope), "invalid_scope")
     }
 
-    /// A name typed on the sheet reached no app that is answered in a query.
+    /// A name typed on the consent page must reach apps that get their answer in a query.
     @Test(arguments: ["profile", "name"]) func userInfo_typedName_isThatOfTheApp(_ scope: String) async throws {
         let party = try await OpenIDFixture()
         func info(_ name: [String: String]) async throws -> JSONValue {
@@ -69,7 +69,7 @@ import Testing
         #expect(page.status == 429 && page.headers[.accessControlAllowOrigin] == "https://juice.example")
         party.fixture.api.wait(seconds: 1)
         #expect(try await ask().status == 400)
-        // What succeeds is not counted.
+        // Successful requests are not counted.
         party.fixture.api.wait(seconds: 60)
         let secret = [("client_id", OpenIDFixture.client), ("client_secret", party.secret)]
         for _ in 0..<150 {

@@ -18,7 +18,7 @@ import Testing
         response.headers[try #require(HTTPField.Name(name))]
     }
 
-    /// Every element, with its attributes; throws for what is not XML.
+    /// Every element, with its attributes; throws for text that is not XML.
     private final class Reader: NSObject, XMLParserDelegate {
         var elements: [(name: String, attributes: [String: String])] = []
         var text = ""
@@ -58,7 +58,7 @@ import Testing
                         let middle = try #require(text["x"].flatMap(Double.init))
                         let length = try #require(text["textLength"].flatMap(Double.init))
                         #expect(length > 0 && middle - length / 2 > 0 && middle + length / 2 < width, "\(path)")
-                        // The mark is before the text as it is read.
+                        // The mark comes before the text in reading order.
                         let mark = try #require(read.elements.dropFirst().first { $0.name == "svg" }?.attributes["x"])
                         #expect((try #require(Double(mark)) > middle) == (language == "ar"), "\(path)")
                         #expect(text["direction"] == (language == "ar" ? "rtl" : "ltr"))
@@ -129,7 +129,7 @@ import Testing
     @Test func button_serviceName_isEscaped() throws {
         let svg = SignInButton().svg(service: "<&\"'Postern", mark: "")
         #expect(try Reader(Array(svg.utf8)).text.contains("Sign in with <&\"'Postern"))
-        // A name that is too long is set closer, and stays within.
+        // The letters of a long name are closer together, and stay within the button.
         let long = try Reader(Array(SignInButton().svg(service: String(repeating: "W", count: 200), mark: "").utf8))
         #expect(long.elements.first?.attributes["width"] == "480")
         let script = SignInRoutes.script(issuer: "https://id.example", service: "a\"b\\c", languages: .english)
@@ -141,9 +141,9 @@ import Testing
         #expect(answer.headers[.contentType] == "text/javascript; charset=utf-8")
         #expect(answer.body.count <= 5_000, "\(answer.body.count) octets")
         #expect(answer.text.contains("const issuer = \"https://id.example\";") && !answer.text.contains("{{"))
-        // A max_age of 0, which asks for a new sign-in, is a value: the number was left out, and an old sign-in passed.
+        // A max_age of 0, which requires a new sign-in, is a value and must be sent.
         #expect(answer.text.contains("if (value || value === 0) url.searchParams.set"))
-        // Nothing that Trusted Types guard, and no other host.
+        // No sink that Trusted Types guard, and no other host.
         for word in ["innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "import(", "http:"] {
             #expect(!answer.text.contains(word), "\(word)")
         }

@@ -1,4 +1,5 @@
-// POST /v1/authorizations: what an operator's sign-in page sends and gets, and what the app learns by it.
+// POST /v1/authorizations: the requests and answers of an operator's sign-in page, and the data
+// that the app gets.
 
 import Database
 import SignIn
@@ -34,7 +35,7 @@ import Testing
         let first = try await fixture.authorize()
         #expect(name(first) == ["Jane Mary", "Doe"])
         #expect(try await fixture.authorize().json["user"] == .null)
-        // An app of the same group is not a first time, an app outside it is.
+        // An app of the same group is not a first time; an app outside it is.
         #expect(try await fixture.authorize(["client_id": "com.example.juice.web"]).json["user"] == .null)
         #expect(name(try await fixture.authorize(["client_id": "com.example.press"])) == ["Jane Mary", "Doe"])
         let tokens = try await fixture.signedIn()
@@ -59,7 +60,7 @@ import Testing
         #expect(try await fixture.claims(again).realUserStatus == nil)
         let account = try #require(try fixture.api.store.accounts.accounts(user: "jane").first)
         #expect(try fixture.api.store.grants.grants(account: account.number).first?.realUserStatus == 2)
-        // On return it is asked again, and the earlier one is kept.
+        // On return it is needed again, and the earlier one is kept.
         let refresh = try #require(exchanged.json["refresh_token"].string)
         _ = try await fixture.revoke(refresh)
         #expect(try await fixture.claims(try await fixture.authorize(["real_user_status": 1])).realUserStatus == .unknown)
@@ -98,7 +99,7 @@ import Testing
         let shown = try await fixture.claims(try await fixture.authorize(["hide_my_email": false]))
         #expect(shown.email?.revealed.wireForm == "jane@home.example")
         #expect(shown.isPrivateEmail == false)
-        // For another user it is hidden, with or without saying so.
+        // For another user it is hidden, with or without the member.
         for (user, hide) in [("joe", true), ("jim", nil)] as [(String, Bool?)] {
             _ = try fixture.api.store.users.add(
                 id: user, name: nil, inbox: InboxAddress(try AddrSpec.typed("\(user)@home.example")), isVerified: true,
@@ -107,14 +108,14 @@ import Testing
             #expect(!answer.text.contains("home.example"))
             #expect(try await fixture.claims(answer).isPrivateEmail == true)
         }
-        // What one app was given does not change because another asks otherwise.
+        // One app's data does not change because another app requests otherwise.
         let other = try await fixture.claims(
             try await fixture.authorize(["user": "joe", "hide_my_email": false, "client_id": "com.example.press"]),
             audience: "com.example.press")
         #expect(other.isPrivateEmail == true)
     }
 
-    /// The new default, private or not, was given to every app that had been given the old one.
+    /// A new default inbox must not reach apps that got the old one.
     @Test func emailClaim_defaultInboxChanged_keepsSharedInbox() async throws {
         let fixture = try await ProviderFixture()
         let inboxes = fixture.api.store.inboxes
@@ -129,12 +130,12 @@ import Testing
             let again = try await fixture.claims(try await fixture.authorize(["hide_my_email": hide]))
             #expect(again.email?.revealed.wireForm == "jane@home.example")
         }
-        // Without the shared one there is none, rather than another.
+        // Without the shared inbox, no other one is shared.
         try inboxes.remove(user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))), APIFixture.change)
         #expect(try await fixture.claims(try await fixture.refresh(tokens.refresh)).all["email"] == nil)
         #expect(try await fixture.claims(try await fixture.authorize([:])).all["email"] == nil)
         #expect(try await fixture.claims(try await fixture.authorize(["hide_my_email": false])).all["email"] == nil)
-        // It is the user's choice at a sign-in that shares another.
+        // The user shares another one by a choice at a sign-in.
         let chosen = try await fixture.claims(try await fixture.authorize(["hide_my_email": false, "inbox": secret.number]))
         #expect(chosen.email?.revealed.wireForm == "secret@clinic.example")
     }
@@ -149,14 +150,14 @@ import Testing
             APIFixture.change)
         try store.inboxes.remove(user: "jane", .address(InboxAddress(try AddrSpec.typed("jane@home.example"))), APIFixture.change)
         try store.grants.revokeAll(account: account, APIFixture.change)
-        // Back without the scope: nothing was said of the address.
+        // A return without the scope says nothing about the address.
         #expect(try await fixture.authorize(["scopes": ["openid"]]).status == 200)
         let later = try await fixture.authorize()
         #expect(later.status == 200 && !later.text.contains("clinic"), "\(later.text)")
     }
 
-    /// The team had been given one inbox; a second app of it, with another one chosen for hidden mail, was given that one in the
-    /// clear.
+    /// If a team got one inbox, a second app of it, with another inbox for hidden mail, must not
+    /// get that one.
     @Test func emailClaim_inboxChosenForHiddenMail_isNotShared() async throws {
         let fixture = try await ProviderFixture()
         _ = try await fixture.authorize(["hide_my_email": false])
@@ -221,7 +222,7 @@ import Testing
             id: "joe", name: nil, inbox: InboxAddress(try AddrSpec.typed("joe@home.example")), isVerified: true, APIFixture.change
         )
         #expect(try await fixture.authorize(["user": "joe", "user_hint": sub]).status == 409)
-        // Another team's subject says nothing.
+        // Another team's subject names no user here.
         #expect(try await fixture.authorize(["user": nil, "user_hint": sub, "client_id": "com.example.soda"]).status == 422)
     }
 
@@ -257,7 +258,7 @@ import Testing
                 #expect(answer.json["errors"].items.first?["pointer"].string == pointer, "\(changes): \(answer.text)")
             }
         }
-        // None of that was consent.
+        // None of these was a consent.
         #expect(try fixture.api.store.accounts.accounts().isEmpty)
     }
 

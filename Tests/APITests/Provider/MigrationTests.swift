@@ -41,14 +41,14 @@ import Testing
         expectAuthError(try await ask(fixture, form, token: "pa_nothing"), "invalid_token", status: 401)
         expectAuthError(try await ask(fixture, [("sub", "nobody"), ("target", "soda")], token: access), "invalid_request")
         expectAuthError(try await ask(fixture, [("sub", old.subject)], token: access), "invalid_request")
-        // A token of a user is none of the client.
+        // A user's token is not the client's own.
         let users = try await fixture.signedIn()
         expectAuthError(try await ask(fixture, form, token: users.access), "invalid_token", status: 401)
 
         let done = try fixture.api.store.transfers.finish(
             app: "com.example.juice", keepingRedirects: true, Change(actor: "uid:0", now: fixture.api.now))
         #expect(done.state == .finished)
-        // The client is team soda's now: the old team's key is worth nothing for it.
+        // The client belongs to team soda now: the old team's key is not valid for it.
         expectAuthError(try await ask(fixture, [("transfer_sub", subject)], token: access), "invalid_client")
         let new = try await token(fixture, by: fixture.soda, team: "soda")
         let answer = try await ask(fixture, [("transfer_sub", subject)], token: new, by: fixture.soda, team: "soda")

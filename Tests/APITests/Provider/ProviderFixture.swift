@@ -82,7 +82,7 @@ final class ProviderFixture: Sendable {
         return try (key ?? (isSoda ? soda : juice)).key.sign(claims)
     }
 
-    /// Asks for an authorization with what a page usually sends; a nil takes a member away.
+    /// Requests an authorization with a page's usual members; a nil removes a member.
     func authorize(_ changes: [String: Any?] = [:]) async throws -> Response {
         var body: [String: Any] = [
             "user": "jane", "client_id": "com.example.juice", "redirect_uri": Self.redirect,

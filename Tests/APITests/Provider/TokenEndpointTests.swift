@@ -1,4 +1,4 @@
-// /auth/token and /auth/revoke: what each answers, and to whom.
+// /auth/token and /auth/revoke: each answer, and its recipient.
 
 import Accounts
 import Database
@@ -13,7 +13,7 @@ import Testing
 @testable import HTTP
 
 @Suite(.blocking) struct TokenEndpointTests {
-    /// It was counted and logged as a failure of ours.
+    /// It must not count as a failure of the service.
     @Test func authError_bodyNeverEnds_is408() {
         let error = AuthError(ConnectionGuard.GivenUp())
         #expect(error.status == .requestTimeout && error.code == "invalid_request")
@@ -30,7 +30,7 @@ import Testing
         #expect(claims.all["is_private_email"] == nil)
         let access = try #require(narrow.json["access_token"].string)
         #expect(try fixture.api.store.provider.holder(accessToken: access, now: fixture.api.now)?.scopes == ["openid", "name"])
-        // The grant keeps what was given to it.
+        // The grant keeps its scopes.
         let wide = try await fixture.refresh(tokens.refresh)
         #expect(wide.json["scope"].string == "email name openid")
         #expect(try await fixture.claims(wide).all["email"] != nil)
@@ -67,7 +67,7 @@ import Testing
         expectAuthError(try await fixture.redeem(code), "invalid_grant")
         expectAuthError(try await fixture.refresh(refresh), "invalid_grant")
         #expect(try fixture.api.store.provider.holder(accessToken: access, now: fixture.api.now) == nil)
-        // Only what that code gave: consent and other sign-ins stay.
+        // Only the tokens of that code end: consent and other sign-ins stay.
         #expect(try await fixture.refresh(other.refresh).status == 200)
         // Also long after.
         fixture.api.wait(seconds: 40 * 86_400)
@@ -109,7 +109,8 @@ import Testing
         #expect(answer.json["refresh_token"] == .null)
         #expect(answer.json["expires_in"] == .integer(3600))
         #expect(answer.json["access_token"].string != tokens.access)
-        // Of the first sign-in: when it was is said again, its nonce is not (OpenID Connect Core section 12.2).
+        // The token repeats the time of the first sign-in, but not its nonce (OpenID Connect Core
+        // section 12.2).
         #expect(claims.authenticatedAt == APIFixture.start)
         #expect(claims.nonce == nil)
         #expect(claims.realUserStatus == nil)
@@ -202,7 +203,8 @@ import Testing
         #expect(answer.body.isEmpty)
         #expect(answer.headers[.cacheControl] == "no-store")
         expectAuthError(try await fixture.refresh(tokens.refresh), "invalid_grant")
-        // The grant is the group's: what the other app of it was given ends too, and what an app outside it has stays.
+        // The grant is the group's: the tokens of the other app of the group end too, and those of
+        // an app outside it stay.
         expectAuthError(try await fixture.refresh(web.refresh, "com.example.juice.web"), "invalid_grant")
         #expect(try await fixture.refresh(press.refresh, "com.example.press").status == 200)
         let account = try #require(try fixture.api.store.accounts.accounts(user: "jane").first)
@@ -238,7 +240,7 @@ import Testing
         }
         let tokens = try await fixture.signedIn()
         let sub = try #require(try fixture.api.store.accounts.accounts(user: "jane").first?.sub)
-        // The backend that a token is shown to may be another app of the team.
+        // The backend that receives a token may be another app of the team.
         for client in ["com.example.juice", "com.example.press"] {
             let answer = try await ask(tokens.access, client)
             #expect(answer.status == 200 && answer.headers[.cacheControl] == "no-store")
@@ -256,11 +258,11 @@ import Testing
         let found = try await ask(ownToken)
         #expect(found.json["active"].bool == true && found.json["sub"].string == nil)
         #expect(found.json["scope"].string == "user.migration")
-        // Of any other token nothing is said.
+        // Any other token gets no information.
         for (token, client) in [(tokens.access, "com.example.soda"), (ownToken, "com.example.soda"), ("x", "com.example.juice")] {
             #expect(try await ask(token, client).text == "{\"active\":false}")
         }
-        // An identity token is no token that opens anything.
+        // An identity token gives no access.
         let identity = try #require(try await fixture.redeem(try await fixture.code()).json["id_token"].string)
         #expect(try await ask(identity).text == "{\"active\":false}")
         expectAuthError(try await fixture.client("/auth/introspect", "com.example.juice", []), "invalid_request")
@@ -315,7 +317,7 @@ import Testing
         expectAuthError(try await fixture.post("/auth/token", [("grant_type", "client_credentials")]), "invalid_client")
         expectAuthError(
             try await fixture.client("/auth/token", "com.example.none", [("grant_type", "client_credentials")]), "invalid_client")
-        // A key that was removed opens nothing more.
+        // A removed key is not valid.
         try fixture.api.store.clients.removeKey(team: "juice", keyID: fixture.juice.key.keyID, APIFixture.change)
         expectAuthError(try await fixture.refresh("pr_x"), "invalid_client")
     }
@@ -328,7 +330,7 @@ import Testing
         let form = [("grant_type", "client_credentials"), ("scope", "user.migration")]
         let good = try await fixture.post("/auth/token", form, headers: basic("com.example.juice", try fixture.secret()))
         #expect(good.status == 200)
-        // What came by the field is refused with a challenge (RFC 6749 section 5.2).
+        // Credentials in the field are refused with a challenge (RFC 6749 section 5.2).
         for headers in [basic("com.example.juice", "wrong"), ["Authorization": "Bearer x"], ["Authorization": "Basic ???"]] {
             let bad = try await fixture.post("/auth/token", form, headers: headers)
             expectAuthError(bad, "invalid_client", status: 401)
@@ -385,7 +387,7 @@ import Testing
             "code_challenge": "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM", "code_challenge_method": "S256",
         ]
         let code = try await fixture.code(challenge)
-        // Three mistakes, and each is told from the others.
+        // Three different mistakes, each with its own error.
         expectAuthError(try await fixture.redeem(code), "invalid_grant", saying: "is missing")
         expectAuthError(
             try await fixture.redeem(code, "com.example.juice", [("code_verifier", String(verifier.reversed()))]),
@@ -393,7 +395,8 @@ import Testing
             saying: "does not belong to")
         expectAuthError(try await fixture.redeem(code, "com.example.juice", [("code_verifier", "short")]), "invalid_request")
         #expect(try await fixture.redeem(code, "com.example.juice", [("code_verifier", verifier)]).status == 200)
-        // Anyone who sends a verifier believes in a challenge that no one made (RFC 9700 section 2.1.1).
+        // A client that sends a verifier expects a challenge that was never made (RFC 9700 section
+        // 2.1.1).
         let plain = try await fixture.code()
         expectAuthError(
             try await fixture.redeem(plain, "com.example.juice", [("code_verifier", verifier)]), "invalid_grant",

@@ -1,4 +1,4 @@
-// SETs of other transmitters: taken once, refused by name, and never more than a signal.
+// SETs of other transmitters: accepted once, refused by name, and only ever signals.
 
 import Accounts
 import Database
@@ -66,7 +66,7 @@ import Testing
         }
         #expect(try fixture.state() == .authorized)
         #expect(try fixture.fixture.store.outbox.events().isEmpty)
-        // After a month it is forgotten.
+        // After a month it is deleted.
         fixture.fixture.now += 31 * 86_400
         #expect(try Self.history(fixture).riskEvents30d == 0 && Self.history(fixture).lastRiskEvent == nil)
     }
@@ -124,7 +124,8 @@ import Testing
         #expect(try Self.history(fixture).lastRiskEvent == "credential-change")
     }
 
-    /// An address leads to accounts of this very issuer: by their relay address, or by a confirmed inbox of their user.
+    /// An address names accounts of this issuer only: by their relay address, or by a confirmed
+    /// inbox of their user.
     @Test func riskEvent_emailSubject_findsIssuersAccountsOnly() async throws {
         let fixture = try await Fixture()
         let store = fixture.fixture.store
@@ -138,11 +139,11 @@ import Testing
             let claims = Self.claims(fixture, SecurityEventURI.sessionRevoked, jti: jti, subject: complex)
             #expect(try await Self.push(fixture, claims).status == 202)
         }
-        // The account is anna's own, and not one of the issuer's: nothing is noted.
+        // The account is anna's own, and not one of the issuer's: nothing is recorded.
         try await push("anna@home.example", "1")
         try await push(own.address.wireForm, "2")
         #expect(try Self.history(fixture).riskEvents30d == 0)
-        // As an account that began with the issuer and got a relay address of ours has it.
+        // The state of an account that began with the issuer and got a relay address of ours.
         try store.database.write(.durable) { connection throws(StoreFailure) in
             try connection.run("UPDATE external_identities SET account_id = \(own.account.number)")
         }

@@ -1,4 +1,4 @@
-// /ssf sentence by sentence, as the certification plans ask it.
+// /ssf sentence by sentence, in the order of the certification plans.
 
 import Accounts
 import Foundation
@@ -17,7 +17,7 @@ import Testing
         return (fixture, try fixture.api.key("juice"))
     }
 
-    /// An access token that an app gets for itself.
+    /// An access token that an app obtained for itself.
     private func token(_ fixture: ProviderFixture, _ client: String, scope: String = "ssf.manage") async throws -> String {
         let answer = try await fixture.client("/auth/token", client, [("grant_type", "client_credentials"), ("scope", scope)])
         try #require(answer.status == 200, "\(answer.text)")
@@ -55,7 +55,7 @@ import Testing
         #expect(made.status == 201 && made.headers[.cacheControl] == "no-store")
         let id = try #require(made.json["stream_id"].string)
         #expect(made.json["iss"].string == ProviderFixture.issuer && made.json["aud"] == "com.example.juice")
-        // No delivery means poll, at a place of our own.
+        // Without delivery, the stream is polled, at an address of ours.
         #expect(made.json["delivery"]["method"] == "urn:ietf:rfc:8936")
         #expect(made.json["delivery"]["endpoint_url"].string == "\(ProviderFixture.issuer)/ssf/poll/\(id)")
         #expect(made.json["events_delivered"].items == [.string(wanted)])
@@ -142,7 +142,7 @@ import Testing
         #expect(claims["jti"]?.string == member.name && claims["sub"] == nil && claims["exp"] == nil)
         #expect(claims["events"]?.object?[SecurityEventURI.verification] == .object(["state": "one"]))
         #expect(claims["sub_id"]?.object == SubjectIdentifier.opaque(id).json)
-        // An acknowledgement alone; what waits is only said.
+        // An acknowledgement alone; the answer only says that more events wait.
         let alone = try await poll(#"{"maxEvents":0,"returnImmediately":true,"ack":["\#(member.name)"]}"#)
         #expect(alone["sets"].object?.members.isEmpty == true && alone["moreAvailable"] == .bool(true))
         let second = try await poll("{}")
@@ -202,7 +202,8 @@ import Testing
         #expect(made.status == 201 && made.json["aud"] == "com.example.press")
         let id = try #require(made.json["stream_id"].string)
         #expect(try await api.ask(.post, "/ssf/poll/\(id)", key: token, body: Self.pollBody).status == 200)
-        // The team sees it too; another app, another team and a token that only reads do not change it.
+        // The team sees it too; another app, another team and a token with only the read scope
+        // cannot change it.
         #expect(try await api.ask(.get, "/ssf/stream", key: key).json.items.count == 1)
         let other = try await self.token(fixture, "com.example.juice.web")
         #expect(try await api.ask(.get, "/ssf/stream?stream_id=\(id)", key: other).status == 404)
@@ -212,13 +213,13 @@ import Testing
         #expect(try await api.ask(.get, "/ssf/stream?stream_id=\(id)", key: reading).status == 200)
         let refused = try await api.ask(.delete, "/ssf/stream?stream_id=\(id)", key: reading)
         #expect(refused.status == 403 && refused.headers[.wwwAuthenticate]?.contains("insufficient_scope") == true)
-        // It opens nothing else, and not for ever.
+        // It gives no other access, and expires.
         #expect(try await api.ask(.get, "/auth/userinfo", key: token).status == 401)
         api.wait(seconds: 3_601)
         #expect(try await api.ask(.get, "/ssf/stream?stream_id=\(id)", key: token).status == 401)
     }
 
-    /// Each made-up token asked the store, as often as anyone liked.
+    /// Made-up tokens must not cause an unlimited number of look-ups.
     @Test func accessToken_manyUnknown_isRateLimitedPerClient() async throws {
         let (fixture, key) = try await fixture()
         let api = fixture.api
@@ -230,7 +231,7 @@ import Testing
             try await answer(token, client).status
         }
         #expect(try await ask(good) == 200)
-        // What cannot be a token is none, and counts as none.
+        // Text that cannot be a token is refused, and is not counted.
         for text in ["short", "pa_" + String(repeating: "A", count: 32), "pa_" + String(repeating: "a", count: 33), good + "a"] {
             for _ in 0..<30 { #expect(try await ask(text) == 401) }
         }
@@ -243,7 +244,8 @@ import Testing
         #expect(refused == Array(repeating: 401, count: 19) + Array(repeating: 429, count: 41))
         let held = try await answer(madeUp(99), "192.0.2.1")
         #expect(held.problem == "too-many-requests" && held.headers[.retryAfter] == "1")
-        // Neither a token that was good lately nor a key is held back, nor another client; a new one of this one for a second.
+        // Tokens that were valid lately, keys, and other clients are not delayed; a new token of
+        // this client is, for a second.
         #expect(try await ask(good) == 200)
         #expect(try await ask(key) == 200)
         let new = try await token(fixture, "com.example.press")

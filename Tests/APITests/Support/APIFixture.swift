@@ -1,4 +1,5 @@
-// A store with two teams, keys of every kind, and the routes of some modules, asked without a listener.
+// A store with two teams, keys of every kind, and the routes of some modules, called without a
+// listener.
 
 import Database
 import Accounts
@@ -16,7 +17,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What a request was answered.
+/// The answer to a request.
 struct Response: Sendable {
     let status: Int
     let headers: HTTPFields
@@ -25,7 +26,7 @@ struct Response: Sendable {
     var text: String { String(decoding: body, as: UTF8.self) }
     /// The body as JSON, or null.
     var json: JSONValue { (try? StrictJSON.parse(body, limit: body.count)) ?? .null }
-    /// The last part of a problem's type; nil for what is not a problem.
+    /// The last part of a problem's type; nil for other answers.
     var problem: String? {
         guard headers[.contentType] == "application/problem+json", case .string(let type) = json["type"] else { return nil }
         return type.split(separator: ":").last.map(String.init)
@@ -59,7 +60,8 @@ final class APIFixture: Sendable {
     let cursors = Cursors(key: [UInt8](repeating: 7, count: 32))
     let log = LogRecorder()
     let keys: KeyCache
-    /// Apart from the fixture, so that routes that know the time do not keep the fixture, its files and its threads alive.
+    /// Separate from the fixture, so that routes that know the time do not keep the fixture, its
+    /// files and its threads alive.
     private let hands = RigClock(start)
     private let settings: APISettings
     private let router: Mutex<(responder: RouterResponder<APIContext>, routes: [RouteEntry])?> = Mutex(nil)
@@ -91,7 +93,7 @@ final class APIFixture: Sendable {
         try self.init(folder: folder, store: store, requestsPerSecond: requestsPerSecond, bodyLimit: bodyLimit, modules: modules)
     }
 
-    /// Over a store that is there already; the folder is removed with the fixture.
+    /// Over an existing store; the folder is removed with the fixture.
     init(
         folder: URL, store: Store, requestsPerSecond: Int = 100_000, bodyLimit: Int = 65_536,
         modules: (APIFixture) throws -> [any RouteModule]
@@ -115,7 +117,7 @@ final class APIFixture: Sendable {
     /// Every route that was added.
     var routes: [RouteEntry] { router.withLock { $0?.routes ?? [] } }
 
-    /// A key in clear, known to the routes at once. Nil for `team` makes an operator's.
+    /// An unencrypted key, known to the routes at once. Nil for `team` makes an operator's.
     func key(_ team: String?, _ scopes: [Scope]? = nil, expiresAt: Int64? = nil) throws -> String {
         let scopes = scopes ?? Scope.available(to: team == nil ? .operator : .team)
         let issued = try store.apiKeys.issue(team: team, scopes: Set(scopes), expiresAt: expiresAt, note: "", Self.change)
@@ -133,7 +135,7 @@ final class APIFixture: Sendable {
         return try store.addresses.issue(team: team, user: user, app: app, Self.change).address
     }
 
-    /// Asks. A body is sent as application/json unless a type is given among the headers.
+    /// Sends a request. A body is sent as application/json unless the headers give a type.
     func ask(
         _ method: HTTPRequest.Method, _ path: String, key: String? = nil, body: String? = nil, headers: [String: String] = [:]
     ) async throws -> Response {

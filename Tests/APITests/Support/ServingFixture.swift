@@ -14,7 +14,7 @@ final class ServingFixture: Sendable {
     let installation: Installation
     private let decisions: DecisionParts
 
-    /// Writes decisions that were made, as the service does several times a second.
+    /// Writes the decisions, as the service does several times a second.
     func flushDecisions() throws { try decisions.log.flush() }
 
     /// - Parameter settings: configuration keys.

@@ -1,4 +1,4 @@
-// Attacks on the sign-in page of apps that were found by looking for them.
+// Attacks on the sign-in page of apps.
 
 import Accounts
 import Foundation
@@ -14,7 +14,7 @@ import Testing
         try sheet.fixture.store.database.value("SELECT COUNT(*) FROM pending_requests WHERE length(response) > 0")
     }
 
-    /// Requests with prompt=none wrote an answer each, without anyone being signed in and without a limit.
+    /// Requests with prompt=none must not store an answer without a signed-in user.
     @Test func authorizationRequest_notSignedIn_storesNoAnswer() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    /// HEAD answered the request, and signed out.
+    /// HEAD must not answer the request, and must not sign out.
     @Test func authorizationRequest_headMethod_storesNoAnswer() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    /// The consent was kept although the answer went nowhere: the request was another's by then.
+    /// If the answer goes nowhere, the consent must not be kept.
     @Test func authorizationRequest_alreadyAnswered_storesNoConsent() async throws {
         try await SheetFixture.with { sheet in
             let (anna, bob) = (Browser(sheet.fixture), Browser(sheet.fixture))
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    /// Whoever took their name out of the form had the stored one given in its place.
+    /// If a user removes their name from the form, the app must not get the stored one.
     @Test func consent_nameLeftEmpty_givesNoName() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
@@ -92,8 +92,7 @@ import Testing
         }
     }
 
-    /// An app that had asked for nothing got the address the next time, without a question, and the page said that it gets
-    /// nothing new.
+    /// If an app requested no address before, it must not get one without the user's consent.
     @Test func consent_emailScopeAdded_isRequiredAgain() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
@@ -114,7 +113,7 @@ import Testing
         }
     }
 
-    /// The page had said that the app gets nothing new; the button gave it everything again.
+    /// The button must not give more than the page said.
     @Test func consent_revokedWhilePageIsOpen_isRequiredAgain() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
@@ -135,7 +134,7 @@ import Testing
         }
     }
 
-    /// Any page did so whose address had the request of an app in it: its opener kept a hold on it.
+    /// Other pages must not have a request in their address: its opener could control them.
     @Test func openerPolicy_pageOutsideSignIn_isSameOrigin() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
@@ -150,7 +149,7 @@ import Testing
         }
     }
 
-    /// It was written down as chosen for this app alone, and mail did not follow when another one was chosen for all.
+    /// An unchanged inbox must follow the default, not be stored for this app.
     @Test func consent_inboxUnchanged_followsTheDefault() async throws {
         try await SheetFixture.with { sheet in
             let (anna, inboxes) = (Browser(sheet.fixture), sheet.fixture.store.inboxes)
@@ -167,7 +166,8 @@ import Testing
         }
     }
 
-    /// Whoever signed in as another user than the app meant was led to the door again, for ever.
+    /// A sign-in as another user than the app expects must not lead to the sign-in again, without
+    /// end.
     @Test func idTokenHint_otherUserSignsIn_returnsLoginRequired() async throws {
         try await SheetFixture.with { sheet in
             let (anna, bob) = (Browser(sheet.fixture), Browser(sheet.fixture))
@@ -183,7 +183,7 @@ import Testing
         }
     }
 
-    /// The page showed the team's name and the identifier alone, whatever the operator had given the app.
+    /// The page must show the appearance that the operator gave the app.
     @Test func signInPage_appWithAppearance_showsNameAndIcon() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
@@ -202,7 +202,8 @@ import Testing
         [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0, 0, 0, 13] + Array("IHDR".utf8) + [0, 0, 0, 64, 0, 0, 0, 64]
         + Array(repeating: 0, count: 13) + Array("IEND".utf8) + [0xAE, 0x42, 0x60, 0x82]
 
-    /// Injected markup would post our forms to whom it likes; and browsers count each redirect after a form, also an app's own.
+    /// Injected markup could post our forms elsewhere. Browsers also check each redirect after a
+    /// form, even an app's own.
     @Test func everyStep_withAForm_keepsItsFormsHereAndGoesOnFromAPage() async throws {
         try await SheetFixture.with { sheet in
             let anna = Browser(sheet.fixture)
@@ -228,7 +229,8 @@ import Testing
         }
     }
 
-    /// Swift makes one Character of a mark and what it joins: `<` beside one came out raw, and one link took an account over.
+    /// Swift makes one Character of a mark and the character that it joins: `<` beside one must
+    /// still be escaped.
     @Test(arguments: ["\u{600}", "\u{D4E}", "\u{111C2}"], ["\u{301}", "\u{200D}", "\u{FE0F}", "\u{E0100}"])
     func loginHint_markupBesideMarks_isEscaped(before: String, after: String) async throws {
         try await SheetFixture.with { sheet in

@@ -1,4 +1,4 @@
-// The sign-in page of apps: whole sign-ins from /auth/authorize to the tokens, and what must not work.
+// The sign-in page of apps: whole sign-ins from /auth/authorize to the tokens, and all misuse.
 
 import Accounts
 import Database
@@ -11,7 +11,7 @@ import Testing
 
 @testable import Portal
 
-/// A relying party, com.juice.app of juice, whose users come with a browser.
+/// A relying party, com.juice.app of juice, with its users' browsers.
 struct SheetFixture {
     static let redirect = "https://juice.example/back"
     let fixture: PortalFixture
@@ -28,7 +28,7 @@ struct SheetFixture {
         }
     }
 
-    /// Asks as com.soda.app, which no one of the fixture uses yet.
+    /// Sends a request as com.soda.app, which no user of the fixture uses yet.
     static func query(_ changes: [String: String?] = [:]) -> String {
         var values = [
             "client_id": "com.soda.app", "redirect_uri": redirect, "response_type": "code", "scope": "openid email name",
@@ -38,21 +38,21 @@ struct SheetFixture {
         return FormEncoding.encode(values.sorted { $0.key < $1.key }.map { ($0.key, $0.value) })
     }
 
-    /// Opens an app's request: the page that the user sees, or where the browser was sent.
+    /// Opens an app's request: the page for the user, or the address to which the browser was sent.
     @discardableResult
     func open(_ browser: Browser, _ changes: [String: String?] = [:]) async throws -> Response {
         try await browser.get("/auth/authorize?\(Self.query(changes))")
         return try await browser.follow()
     }
 
-    /// The request that the open page is a step of.
+    /// The request to which the open page belongs.
     static func request(_ browser: Browser) throws -> String {
         try #require(
             browser.page.first(/name="request" value="([A-Za-z0-9_-]+)"/),
             "\(browser.page.status) \(browser.page.text.components(separatedBy: "<main").last ?? "")")
     }
 
-    /// Signs in by a code at the door that is open.
+    /// Signs in by a code on the open sign-in page.
     func signIn(_ browser: Browser, _ inbox: String = "anna@home.example") async throws {
         let request = try Self.request(browser)
         try await browser.submit("/me/sign-in", ["email": inbox, "request": request])
@@ -62,7 +62,7 @@ struct SheetFixture {
         try await browser.follow()
     }
 
-    /// Presses a button of the sheet: what comes back to the app.
+    /// Presses a button of the consent page: the answer to the app.
     func press(_ browser: Browser, _ decision: String, _ fields: [String: String] = [:]) async throws -> [String: String] {
         var fields = fields
         fields["decision"] = decision
@@ -95,14 +95,14 @@ struct SheetFixture {
 }
 
 @Suite(.blocking) struct PortalSheetTests {
-    /// Keyboards put other spaces than ASCII's around a name; within it they stay.
+    /// Keyboards put other spaces than ASCII's around a name; within the name they stay.
     @Test func choice_spacesAroundAName_areLeftOut() throws {
         let form = try FormBody("first_name=%E3%80%80Anna%C2%A0Mary%C2%A0&last_name=%E3%80%80".utf8, maximum: 5)
         #expect(SheetChoice(form).name == PersonName(given: "Anna\u{A0}Mary", family: nil))
         #expect(PersonName(given: "\u{E9}", family: nil) != PersonName(given: "e\u{301}", family: nil))
     }
 
-    /// A browser got JSON.
+    /// A browser must not get JSON.
     @Test func authorize_storeFails_isAPageInTheLanguageOfTheBrowser() async throws {
         try await SheetFixture.with { sheet in
             try sheet.fixture.store.database.write(.durable) { connection throws(StoreFailure) in
@@ -206,7 +206,7 @@ struct SheetFixture {
             for changes in [["prompt": "login"], ["max_age": "60"]] {
                 #expect(try await sheet.open(anna, changes).text.contains("Sign in to continue to Soda"))
             }
-            // What was opened before cannot be used with the old session either.
+            // A page from before cannot be used with the old session either.
             let request = try SheetFixture.request(anna)
             try await sheet.open(anna)
             try await anna.submit("/sign-in", ["decision": "continue", "request": request])
@@ -254,11 +254,11 @@ struct SheetFixture {
             try await sheet.open(anna)
             let request = try SheetFixture.request(anna)
             let fields = ["decision": "continue", "email": "share", "request": request]
-            // A form without its token leads to the sheet, and consents to nothing.
+            // A form without its token leads to the consent page, and consents to nothing.
             try await anna.submit("/sign-in", fields, token: false)
             #expect(try await anna.follow().text.contains("<h1>Continue to Soda</h1>"))
             #expect(try await anna.submit("/sign-in", fields, headers: ["Origin": "https://evil.example"]).status == 403)
-            // The token of another's page.
+            // The token of another user's page.
             try await mallory.signIn("bob")
             try await mallory.get("/sign-in?request=\(request)")
             let token = try #require(mallory.page.first(/name="csrf" value="([a-z2-7]+)"/))
@@ -279,7 +279,8 @@ struct SheetFixture {
             try await anna.get("/sign-in?request=\(request)")
             try await anna.submit("/sign-in", ["decision": "continue", "request": request])
             let ticket = try #require(anna.page.location)
-            // Anna's browser did not ask; Mallory's does not have the ticket, which Anna's alone was sent to.
+            // Anna's browser did not make the request; Mallory's does not have the ticket, which
+            // went only to Anna's browser.
             #expect(try await anna.follow().text.contains("Start again"))
             #expect(ticket.hasPrefix("\(PortalFixture.url)/auth/continue?ticket="))
             try await mallory.get("/sign-in?request=\(request)")
@@ -340,7 +341,7 @@ struct SheetFixture {
             try await anna.get(link)
             try await anna.submit(link)
             #expect(try await anna.follow().text.contains("<h1>Continue to Soda</h1>"))
-            // A link that was asked for without an app leads to one's own page.
+            // A link that was requested without an app leads to the user's own page.
             anna.take("__Host-postern-session", nil)
             try await anna.signIn("anna")
         }

@@ -1,4 +1,5 @@
-// Signing in by the operator's OpenID provider: what it proves, and what it does not.
+// Sign-in by the operator's OpenID provider: the facts that it proves, and the ones that it does
+// not.
 
 import Accounts
 import Database
@@ -16,10 +17,10 @@ import Testing
 
 @testable import Portal
 
-/// An OpenID provider on a port of this machine, which says whatever a test wants.
+/// An OpenID provider on a port of this machine, with the answers of a test.
 private final class TestProvider: Sendable {
     struct Behaviour: Sendable {
-        /// Nil for what a provider says that is in order.
+        /// Nil for correct metadata.
         var metadata: (@Sendable (inout JSONObject) -> Void)?
         var claims: (@Sendable (inout JSONObject) -> Void)?
         var signer: (@Sendable (JSONObject) throws -> String)?
@@ -51,7 +52,7 @@ private final class TestProvider: Sendable {
             addresses: addresses, isOnly: isOnly)
     }
 
-    /// The provider learns the nonce where the browser comes by.
+    /// The provider learns the nonce when the browser arrives.
     func learn(nonce: String) { self.nonce.withLock { $0 = nonce } }
 
     private func answer(_ value: JSONObject) -> Hummingbird.Response {
@@ -121,7 +122,7 @@ private final class TestProvider: Sendable {
         }
     }
 
-    /// Goes to the provider: the query that it gets.
+    /// Goes to the provider: the query for it.
     private func leave(
         _ browser: Browser, _ provider: TestProvider, _ path: String = "/me/upstream"
     ) async throws -> [String: String] {
@@ -135,7 +136,7 @@ private final class TestProvider: Sendable {
         return query
     }
 
-    /// And back.
+    /// Returns from the provider.
     @discardableResult
     private func comeBack(_ browser: Browser, state: String?, _ more: String = "code=c1") async throws -> Response {
         try await browser.get("/me/upstream/callback?\(more)" + (state.map { "&state=\($0)" } ?? ""))
@@ -145,7 +146,7 @@ private final class TestProvider: Sendable {
         try await comeBack(browser, state: try await leave(browser, provider)["state"])
     }
 
-    /// In a browser of its own.
+    /// In a separate browser.
     private func visit(_ fixture: PortalFixture, _ provider: TestProvider) async throws -> Response {
         let browser = Browser(fixture)
         return try await signIn(browser, provider)
@@ -193,7 +194,7 @@ private final class TestProvider: Sendable {
                 $0.userInfo = ["sub": "subject-1", "email": "carol@corp.example", "email_verified": "true"]
             }
             #expect(try await visit(fixture, provider).location == "/me")
-            // Of another user it is no answer.
+            // An answer about another user does not count.
             provider.behaviour.withLock { $0.userInfo?["sub"] = "subject-2" }
             #expect(try await visit(fixture, provider).status == 502)
         }
@@ -234,7 +235,7 @@ private final class TestProvider: Sendable {
             let anna = Browser(fixture)
             #expect(try await signIn(anna, provider).location == "/me")
             #expect(try await anna.get("/me").text.contains("anna@home.example"))
-            // The address went to someone else there: another subject.
+            // The address passed to another person there: another subject.
             provider.behaviour.withLock { $0.claims = { ($0["email"], $0["sub"]) = ("anna@home.example", "subject-2") } }
             #expect(try await visit(fixture, provider).status == 403)
             // Another spelling of the mailbox proves nothing.
@@ -320,7 +321,8 @@ private final class TestProvider: Sendable {
             fixture.now = PortalFixture.start
             let again = try await leave(carol, provider)
             #expect(try await comeBack(carol, state: again["state"]).location == "/me")
-            // Used up with the cookie: whoever is signed in goes on, and nothing is asked of the provider.
+            // The cookie is used up: a signed-in user continues, and nothing is requested from the
+            // provider.
             let asking = provider.asked.withLock { $0.count }
             #expect(try await comeBack(carol, state: again["state"]).location == "/me")
             carol.take("__Host-postern-session", nil)
@@ -368,7 +370,8 @@ private final class TestProvider: Sendable {
         }
     }
 
-    /// One for several names the party that it was issued to (OpenID Connect Core section 3.1.3.7).
+    /// A token for several parties names the one that it was issued to (OpenID Connect Core section
+    /// 3.1.3.7).
     @Test func upstreamToken_ofSeveralAudiencesAndOurs_isTaken() async throws {
         try await with { (fixture: PortalFixture, provider: TestProvider) async throws -> Void in
             provider.behaviour.withLock {
@@ -444,7 +447,7 @@ private final class TestProvider: Sendable {
             fixture.now += 10
             provider.behaviour.withLock { ($0.status, $0.padding) = (200, 300_000) }
             #expect(try await carol.get("/me/upstream").status == 502)
-            // Metadata of someone else, or with an address that is not to be asked.
+            // Metadata of another issuer, or with an address that must not be used.
             let wrong: [@Sendable (inout JSONObject) -> Void] = [
                 { $0["issuer"] = "https://evil.example" }, { $0["token_endpoint"] = "http://192.0.2.1/token" },
                 { $0["jwks_uri"] = nil }, { $0["authorization_endpoint"] = "javascript:alert(1)" },

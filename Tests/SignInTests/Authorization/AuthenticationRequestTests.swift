@@ -1,4 +1,4 @@
-// Which requests a user gets to see, and what is answered to the others.
+// The requests that a user may see, and the answers to the others.
 
 import Support
 import TestSupport
@@ -46,7 +46,7 @@ import Testing
         ]
         for (changes, client, reason) in pages {
             #expect(Fixture.verdict(changes, client: client) == .page(reason))
-            // Whatever else is wrong, and whatever it asks for.
+            // With any other fault, and any other content.
             let more = changes.merging(["response_type": "token", "request": "e30.e30.", "prompt": "none"]) { $1 ?? $0 }
             #expect(Fixture.verdict(more, client: client) == .page(reason))
         }
@@ -88,7 +88,7 @@ import Testing
             #expect(error.target.state == "af0ifjsldkj")
         }
         #expect(try Fixture.error(more: [("state", "other")]).target.state == nil)
-        // What no one knows may come as often as it likes.
+        // Unknown parameters may be repeated.
         #expect(throws: Never.self) { try Fixture.accepted(["extra": "1"]) }
     }
 

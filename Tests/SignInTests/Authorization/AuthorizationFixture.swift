@@ -14,7 +14,7 @@ enum AuthorizationFixture {
         redirectURIs: [redirect, "https://juice.example:8443/second?app=1", "com.example.juice:/signed-in"], isPublic: false)
     static let pocket = AuthorizationClient(clientID: "com.example.pocket", redirectURIs: [redirect], isPublic: true)
 
-    /// What a request usually says; a nil takes a parameter away.
+    /// The usual content of a request; a nil removes a parameter.
     static func pairs(_ changes: [String: String?] = [:]) -> [(name: WireText, value: WireText)] {
         var values: [String: String] = [
             "client_id": "com.example.juice", "redirect_uri": redirect, "response_type": "code", "scope": "openid email",

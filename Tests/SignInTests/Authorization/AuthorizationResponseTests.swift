@@ -27,7 +27,7 @@ import Testing
         return page
     }
 
-    /// Each page that passes a response on, in another language, whose words are text.
+    /// Each page that passes a response on, in another language, with words that contain markup.
     @Test(arguments: [AuthorizationResponseMode.formPost, .webMessage, .query])
     func page_inAnotherLanguage_hasItsWordsAndDirection(_ mode: AuthorizationResponseMode) throws {
         let words = PassingWords(language: "ar", isRightToLeft: true) { "\"<b>\($0)" }

@@ -1,4 +1,5 @@
-// A web server on loopback that answers as it is told to: what an issuer of keys may do to anyone who asks it.
+// A web server on loopback with the test's answers: all that an issuer of keys may do to its
+// clients.
 
 import NIOCore
 import NIOHTTP1
@@ -6,24 +7,24 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// What the server does with a request.
+/// The behaviour of the server.
 enum KeyServerResponse: Sendable {
     case document([UInt8], cacheControl: String?)
     case status(Int)
     case redirect(String)
-    /// Says nothing.
+    /// Sends nothing.
     case hang
     /// Sends the head and a little of the body, then nothing more.
     case stall
     /// Sends an octet every tenth of a second, and never ends.
     case drip
-    /// Sends this many octets without saying before how many.
+    /// Sends this many octets without announcing their number.
     case stream(Int)
-    /// Says that the body is this long, and begins.
+    /// Announces a body of this length, and begins it.
     case announce(Int)
     /// Ends the connection in the middle of the body.
     case cut
-    /// No HTTP.
+    /// Not HTTP.
     case garbage
 }
 
@@ -65,7 +66,7 @@ final class KeyServer: Sendable {
 
     func set(_ answer: KeyServerResponse) { self.answer.withLock { $0 = answer } }
 
-    /// Ends its connections too: a client waits for one that says nothing.
+    /// Ends its connections too: a client waits for one that sends nothing.
     func stop() async {
         try? await channel.close()
         for connection in box.connections.withLock({ $0 }) { try? await connection.close() }

@@ -1,4 +1,4 @@
-// What these tests share: files, keys, and tokens of their own issuer.
+// Shared parts of these tests: files, keys, and tokens of their own issuer.
 
 import Foundation
 import Support
@@ -20,17 +20,18 @@ enum Files {
 
     static var hasConformance: Bool { FileManager.default.fileExists(atPath: conformance.path) }
 
-    /// Python with PyJWT and cryptography: that of `make test-tools`, else the system's; nil where neither has them.
+    /// Python with PyJWT and cryptography: that of `make test-tools`, else the system's; nil if
+    /// neither has them.
     static let python: String? = [package.appendingPathComponent(".build/test-tools/bin/python3").path, "python3"]
         .first { (try? run([$0, "-c", "import jwt, cryptography"], input: "")) != nil }
 
-    /// Runs a program and gives what it wrote.
+    /// Runs a program and returns its output.
     static func run(_ command: [String], input: String) throws -> String {
         try ProgramRun.succeed(command, input: Data(input.utf8)).output
     }
 }
 
-/// An issuer with a key, as tests need one.
+/// An issuer with a key for tests.
 struct TestIssuer: Sendable {
     static let now: Int64 = 1_790_000_000
     static let iss = "https://issuer.example"
@@ -63,7 +64,7 @@ struct TestIssuer: Sendable {
     }
 }
 
-/// A clock that stands until it is moved.
+/// A clock that moves only when the test moves it.
 final class ManualClock: Sendable {
     private let time: Mutex<Int64>
 

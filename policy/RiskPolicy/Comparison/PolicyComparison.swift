@@ -1,13 +1,15 @@
-// Counts decisions that differ between two policies, over many questions: generated for `diff`, logged for `backtest`.
+// Counts decisions that differ between two policies, over many requests: generated for `diff`,
+// logged for `backtest`.
 
 import CEL
 
 /// The parts of a decision that are compared.
 package struct ComparedDecision: Sendable, Equatable {
     package let event: PolicyEvent
-    /// Whether a check was asked for.
+    /// Whether a check is required.
     package let asks: Bool
-    /// Ids of the rules that ask. Other causes are in parentheses: a guarantee, unavailable history.
+    /// Ids of the rules that require a check. Other causes are in parentheses: a guarantee,
+    /// unavailable history.
     package let rules: [String]
     /// Weakest first.
     package let challenges: [String]
@@ -21,7 +23,7 @@ package struct ComparedDecision: Sendable, Equatable {
 
     /// Entry in `rules` for a guarantee that overrode them.
     package static let guarantee = "(guarantee)"
-    /// Entry in `rules` for a check that is asked for while history is unavailable.
+    /// Entry in `rules` for a check that is required while history is unavailable.
     package static let history = "(history unavailable)"
 
     package init(_ result: PolicyResult, by policy: Policy) {
@@ -43,11 +45,11 @@ package struct PolicyComparison: Sendable {
         package var questions = 0
         package var askedBefore = 0
         package var askedAfter = 0
-        /// Allowed before, asked after.
+        /// Allowed before, a check after.
         package var newlyAsked = 0
-        /// Asked before, allowed after.
+        /// A check before, allowed after.
         package var noLongerAsked = 0
-        /// Asked both times, with other challenges.
+        /// A check both times, with other challenges.
         package var otherChallenges = 0
 
         /// Whether users or teams would notice a difference.
@@ -64,12 +66,12 @@ package struct PolicyComparison: Sendable {
 
     /// For one rule.
     package struct RuleCount: Sendable, Equatable {
-        /// Decisions in which it asked.
+        /// Decisions in which it required a check.
         package var askedBefore = 0
         package var askedAfter = 0
-        /// Flips from allow to ask where the rule asks.
+        /// Flips from allow to a check in which the rule requires it.
         package var newlyAsks = 0
-        /// Flips from ask to allow where the rule asked.
+        /// Flips from a check to allow in which the rule required it.
         package var noLongerAsks = 0
 
         package var differs: Bool { askedBefore != askedAfter || newlyAsks + noLongerAsks > 0 }
@@ -95,7 +97,7 @@ package struct PolicyComparison: Sendable {
         }
     }
 
-    /// Counts one question; returns true where the decision flipped between allow and ask.
+    /// Counts one request; returns true if the decision flipped between allow and a check.
     @discardableResult
     package mutating func add(_ before: ComparedDecision, _ after: ComparedDecision) -> Bool {
         var count = events[after.event] ?? Count()
@@ -113,8 +115,8 @@ package struct PolicyComparison: Sendable {
         return before.asks != after.asks
     }
 
-    /// Compares on inputs generated from the values in the conditions of both policies. They show what can differ, not how
-    /// often it would: real users are not at every threshold.
+    /// Compares on inputs generated from the values in the conditions of both policies. They show
+    /// which decisions can differ, not how often they would: real users are not at every threshold.
     /// - Returns: the counts, and the first few inputs whose decision flips, as text.
     package static func onGeneratedInputs(
         _ old: Policy, _ new: Policy, count: Int = 40_000, now: CELTimestamp
@@ -134,7 +136,7 @@ package struct PolicyComparison: Sendable {
         return (comparison, examples)
     }
 
-    /// An input that flips, shown by the signals that the asking rules read, before or after.
+    /// An input that flips, shown by the signals that the requiring rules read, before or after.
     private static func example(
         _ before: ComparedDecision, _ after: ComparedDecision, _ old: Policy, _ new: Policy, _ input: PolicyInput
     ) -> String {

@@ -2,7 +2,7 @@
 
 import CEL
 
-/// The differences of two policies' texts by meaning; the order of rules and comments do not count.
+/// The differences of two policies' texts by meaning. Comments and the order of rules do not count.
 package struct PolicyDiff: Sendable {
     package enum Kind: String, Sendable {
         case added, removed, changed
@@ -21,7 +21,7 @@ package struct PolicyDiff: Sendable {
         package let details: [Detail]
     }
 
-    /// One property; nil where the item or the property does not exist.
+    /// One property; nil if the item or the property does not exist.
     package struct Detail: Sendable, Equatable {
         package let label: String
         package let before: String?
@@ -42,7 +42,8 @@ package struct PolicyDiff: Sendable {
         }
     }
 
-    /// An expression, by the label of its words: the text shows it only where the words are the same, or on request.
+    /// Expressions, by the label of their words. The text shows an expression only if the words are
+    /// the same, or on request.
     private static let sources = ["condition": "sentence", "unavailable_when": "not offered"]
 
     package init(from old: Policy, to new: Policy) {
@@ -193,7 +194,7 @@ package struct PolicyDiff: Sendable {
 
     // MARK: Text
 
-    /// Several lines, by section; one sentence where nothing differs.
+    /// Several lines, by section; one sentence if nothing differs.
     /// - Parameter showsSource: with the expressions behind sentences.
     package func text(showsSource: Bool = false) -> String {
         guard !items.isEmpty else { return "The policies are identical." }

@@ -1,9 +1,10 @@
-// How a change of a policy meets the status policy, which decides about the same people first: at sign-up a rule that no longer
-// asks changes nothing for those whom the status policy calls unknown for the same reason.
+// The effect of a change of a policy beside the status policy, which decides about the same people
+// first. For example, at sign-up a removed rule may change nothing for some people, because the
+// status policy calls them unknown for the same reason.
 
 import CEL
 
-/// What the changed rules of a policy have to do with the status policy in force.
+/// The relation of a policy's changed rules to the status policy in force.
 package struct StatusInfluence: Sendable {
     /// Ids of the rules that were added, removed or changed, in the order of the files.
     package let changedRules: [String]
@@ -22,7 +23,7 @@ package struct StatusInfluence: Sendable {
     private let isRead: Bool
 
     /// - Parameters:
-    ///   - old: of the same kind as `new`: policies that ask for checks.
+    ///   - old: of the same kind as `new`: policies that require checks.
     ///   - status: the status policy in force.
     package init(from old: Policy, to new: Policy, status: Policy) {
         let changed = PolicyDiff(from: old, to: new).items.filter { $0.section == "rules" }.map(\.name)
@@ -55,7 +56,7 @@ package struct StatusInfluence: Sendable {
     /// Whether the status matters for the change.
     package var isEmpty: Bool { !isRead || readers.isEmpty && shared.isEmpty }
 
-    /// Sentences; none where the status does not matter for the change.
+    /// Sentences; none if the status does not matter for the change.
     package var sentences: [String] {
         guard !isEmpty else { return [] }
         var lines = readers.map {

@@ -1,10 +1,12 @@
-// YAML text → nodes, at a cost limited by the text's size: the only use of Yams, for policies and for postern.yaml.
+// YAML text → nodes, at a cost that the text's size limits: the only use of Yams, for policies and
+// for postern.yaml.
 //
-// Yams resolves aliases while it reads, and hashes the keys of mappings: a key made of aliases of aliases takes exponential
-// time, and one made of nested keys quadratic time. To find `&name` and `*name` in the text, one would need the exact rules of
-// Yams' scanner. Instead, the characters that begin an anchor, an alias or an explicit key are replaced by private ones before
-// Yams reads the text, and restored in the resulting texts. A plain text that begins with such a character was meant as an
-// anchor, alias or explicit key.
+// Yams resolves aliases while it reads, and hashes the keys of mappings. A key made of aliases of
+// aliases takes exponential time, and one made of nested keys quadratic time. Finding `&name` and
+// `*name` in the text would need the exact rules of Yams' scanner. Instead, private characters
+// replace the characters that begin an anchor, an alias or an explicit key before Yams reads the
+// text. The resulting texts get the original characters again. A plain text that begins with such a
+// character was meant as an anchor, alias or explicit key.
 
 import Yams
 
@@ -29,15 +31,16 @@ package struct YAMLFault: Error, Sendable {
 package enum BoundedYAML {
     /// UTF-8 octets of a text: far above what a person writes. Longer texts are refused.
     package static let maximumOctets = 262_144
-    /// Depth of nodes; policies need six, postern.yaml four. Deeper texts are refused. It also limits the open brackets on one
-    /// line, and so the depth of a mapping within a key, which Yams hashes once for each level.
+    /// Depth of nodes; policies need six, postern.yaml four. Deeper texts are refused. It also
+    /// limits the open brackets on one line, and so the depth of a mapping within a key, which Yams
+    /// hashes once for each level.
     package static let maximumNesting = 16
     /// Nodes of a text. More are refused.
     package static let maximumNodes = 50_000
 
     private static var tooDeep: String { "nested more than \(maximumNesting) deep" }
 
-    /// The root of a text's only document; nil where there is none.
+    /// The root of a text's only document; nil if there is none.
     package static func root(_ text: String) throws(YAMLFault) -> Node? {
         let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
         guard text.utf8.count <= maximumOctets else { throw YAMLFault("the file is larger than \(maximumOctets) bytes") }
@@ -72,7 +75,7 @@ package enum BoundedYAML {
         }
     }
 
-    /// Where a line has too many open brackets, including those within quotes.
+    /// The position in a line with too many open brackets, including those within quotes.
     private static func deepBracket(_ text: String) -> (line: Int, column: Int)? {
         var (depth, line, column) = (0, 1, 0)
         for scalar in text.unicodeScalars {
@@ -89,7 +92,8 @@ package enum BoundedYAML {
         return nil
     }
 
-    /// For the error message only: the first place that looks like an anchor or alias, in a text that is not YAML without it.
+    /// For the error message only: the first place that looks like an anchor or alias, in a text
+    /// that is not YAML without it.
     private static func aliasLike(_ text: String) -> (line: Int, column: Int)? {
         var (line, column) = (1, 0)
         var before: UnicodeScalar = "\n"
@@ -140,7 +144,7 @@ private struct StandIns {
 
     private let standIns: [UnicodeScalar]
 
-    /// Three characters that the text does not use; nil where it uses them all.
+    /// Three characters that the text does not use; nil if it uses them all.
     init?(for text: String) {
         let used = Set(text.unicodeScalars.lazy.filter { (0xE000...0xF8FF).contains($0.value) })
         let free = (0xE000...0xF8FF).lazy.compactMap(UnicodeScalar.init).filter { !used.contains($0) }

@@ -4,23 +4,23 @@ import CEL
 
 /// A decision in compact form: sets of rules and codes by position. `Policy.answer` gives the names.
 package struct PolicyResult: Sendable, Equatable {
-    /// The event of the question.
+    /// The event of the request.
     package var event: PolicyEvent
     /// One of the two.
     package var decision: PolicyDecision = .allow
     /// Whether history was unavailable.
     package var isDegraded = false
-    /// Rules that ask.
+    /// Rules that require a check.
     package var asked = RuleSet()
     /// Skip rules that matched.
     package var skips = RuleSet()
-    /// Require rules that matched but are waived.
+    /// Require rules that matched, but were waived.
     package var waived = RuleSet()
     /// Rules whose condition is missing.
     package var missing = RuleSet()
     /// Rules whose condition ended in an error.
     package var errors = RuleSet()
-    /// Rules that would have asked but were snoozed.
+    /// Rules that would have required a check, but were snoozed.
     package var snoozed = RuleSet()
     /// Shadow rules that would have counted.
     package var shadow = RuleSet()
@@ -30,7 +30,8 @@ package struct PolicyResult: Sendable, Equatable {
     package var challenges: UInt8 = 0
     /// Challenges whose `unavailable_when` ended in an error; they count as available.
     package var challengeErrors: UInt8 = 0
-    /// Position of the guarantee that overrode the rules' decision; -1 where none did. To be counted and logged.
+    /// Position of the guarantee that overrode the rules' decision; -1 if none did. It is counted
+    /// and logged.
     package var overridingGuarantee: Int8 = -1
 }
 
@@ -124,7 +125,7 @@ extension PolicyPlan {
         if asked & ~errors != 0 { strongest = strongestChallenge(of: asked & ~errors) }
         if asked & errors != 0 {
             strongest = max(strongest, errorChallenge)
-            // A value that can be used might have asked for the rule's own challenge.
+            // A usable value might have required the rule's own challenge.
             if asked & errors & doubtful != 0 { strongest = max(strongest, strongestChallenge(of: asked & errors & doubtful)) }
             reasons |= errorBit
         }
@@ -147,27 +148,30 @@ extension PolicyPlan {
         return position
     }
 
-    /// Enforces the guarantees on the result, whatever the rules decide.
+    /// Enforces the guarantees on the result, after any decision of the rules.
     private func holdGuarantees(
         _ input: PolicyInput, _ interpreter: inout Interpreter, _ strongest: inout Int, _ result: inout PolicyResult
     ) {
         var overriding = -1
         var asks = false
         for guarantee in events[input.event.index].guarantees {
-            // Of two contradictory guarantees, the one that asks wins: later ones that allow are not evaluated.
+            // Of two contradictory guarantees, the one that requires a check has priority: later
+            // ones that allow are not evaluated.
             guard overriding < 0 || (guarantee.asks && !asks) else { continue }
             let outcome = interpreter.outcome(guarantee.condition.expression)
             let holds =
-                // One that reads a value that cannot be used holds if it asks, and only then.
+                // A guarantee that reads an unusable value holds only if it requires a check.
                 isDoubtful(guarantee.condition, input)
                 ? guarantee.asks
-                // One that asks holds when no steps are left for it, so that no one is allowed for lack of steps.
+                // A guarantee that requires a check holds if no steps are left for it, so that no
+                // one is allowed for lack of steps.
                 : outcome == .holds || (outcome == .error && guarantee.asks && interpreter.stepsLeft < 0)
             guard holds else { continue }
             overriding = guarantee.position
             asks = guarantee.asks
         }
-        // A skip that was left out for doubt must not lead to a weaker check than the guarantee would have asked for.
+        // A skip that was left out because of an unusable value must not lead to a weaker check
+        // than the guarantee would have required.
         if !input.faults.isEmpty, asks, result.decision == .requireVerification { strongest = max(strongest, errorChallenge) }
         guard overriding >= 0, asks != (result.decision == .requireVerification) else { return }
         result.decision = asks ? .requireVerification : .allow
@@ -207,8 +211,8 @@ extension PolicyPlan {
         }
     }
 
-    /// The challenges to choose from where it is in doubt whether some are available: passing one of them must never be easier
-    /// than it would be with any answer to that.
+    /// The challenges to choose from if it is unknown whether some are available. Passing one of
+    /// them must never be easier than it would be if this were known.
     private func narrowed(_ available: UInt8, _ doubtful: UInt8, weaker: UInt8) -> UInt8 {
         let certain = available & ~doubtful
         if certain & ~weaker != 0 { return certain }

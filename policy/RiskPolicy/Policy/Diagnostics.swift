@@ -26,7 +26,8 @@ package struct PolicyDiagnostic: Sendable, Equatable {
     package let position: SourcePosition
     /// One line.
     package let message: String
-    /// The line with the fault, cut around the place where long, with the caret's line below; empty where there is none.
+    /// The line with the fault, cut around the place if long, with the caret's line below; empty if
+    /// there is none.
     package let excerpt: String
 
     /// - Parameter excerpt: includes the caret's line; empty for none.

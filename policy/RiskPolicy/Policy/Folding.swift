@@ -51,7 +51,7 @@ extension ResolvedExpression {
         }
     }
 
-    /// The computed constant where all `parts` are constants; unchanged where computing it is an error.
+    /// The computed constant if all `parts` are constants; unchanged if computing it is an error.
     private func computed(_ parts: [ResolvedExpression]) -> ResolvedExpression {
         let isConstant = !parts.isEmpty && parts.allSatisfy { if case .constant = $0.kind { true } else { false } }
         guard isConstant else { return self }

@@ -77,7 +77,8 @@ package struct InputGenerator {
             }
         }
         input.isHistoryUnavailable = next(below: 16) == 0
-        // Not drawn for policies without live lists, so that their inputs stay the same as before.
+        // Policies without live lists draw no number here, so that the seed always gives them the
+        // same inputs.
         if !policy.scope.liveLists.isEmpty, next(below: 8) > 0 {
             input.lists = GeneratedLiveLists(seed: UInt64(next(below: 1 << 32)))
         }

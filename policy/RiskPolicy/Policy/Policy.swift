@@ -8,10 +8,10 @@ package struct PolicyChallenge: Sendable {
     package let kind: String
     /// One bit for each event (`PolicyEvent.index`).
     let events: UInt8
-    /// Where it is true, the challenge is not offered.
+    /// If it is true, the challenge is not offered.
     package let unavailableWhen: PolicyExpression?
 
-    /// Whether it can be offered for an event at all.
+    /// Whether it can be offered for an event.
     package func isOffered(for event: PolicyEvent) -> Bool { events >> UInt8(event.index) & 1 == 1 }
 }
 
@@ -35,7 +35,8 @@ package struct PolicyRule: Sendable {
     package let mode: RuleMode
     /// The events for which it is evaluated; never empty.
     package let events: Set<PolicyEvent>
-    /// Position of the challenge that it asks for (always, require), or of the strongest one that it waives (skip).
+    /// Position of the challenge that it requires (always, require), or of the strongest one that
+    /// it waives (skip).
     package let challenge: Int
     /// Its reason code.
     package let reason: String
@@ -47,7 +48,7 @@ package struct PolicyRule: Sendable {
     package let condition: PolicyExpression
     /// Whether its condition reads facts that span teams.
     package let spansTeams: Bool
-    /// What the rule is for, in the words of its author: one line of plain text.
+    /// The purpose of the rule, in the words of its author: one line of plain text.
     package var description: String?
 }
 
@@ -55,7 +56,7 @@ package struct PolicyRule: Sendable {
 package struct PolicyGuarantee: Sendable {
     /// When the guarantee applies; of type bool.
     package let condition: PolicyExpression
-    /// The required decision where the condition holds.
+    /// The required decision if the condition holds.
     package let decision: PolicyDecision
 }
 
@@ -76,9 +77,9 @@ package struct Policy: Sendable {
     package let rules: [PolicyRule]
     /// In the order of the file.
     package let guarantees: [PolicyGuarantee]
-    /// The challenge that an evaluation error asks for.
+    /// The challenge that an evaluation error requires.
     package let errorChallenge: Int
-    /// The challenge asked for while history is unavailable, by event.
+    /// The challenge required while history is unavailable, by event.
     package let degraded: [PolicyEvent: Int]
     /// The names of its expressions.
     package let scope: ExpressionScope
@@ -111,7 +112,7 @@ package struct Policy: Sendable {
     /// Its live lists, in alphabetical order.
     package var liveLists: [LiveListName] { scope.liveLists.values.sorted { $0.name < $1.name } }
 
-    /// The slot of a signal; nil where the policy does not declare it.
+    /// The slot of a signal; nil if the policy does not declare it.
     package func slot(named name: String) -> Int? { slots[name] }
 
     /// Whether a decision is short for all signal values, some hundred microseconds at most; otherwise it may take

@@ -1,4 +1,5 @@
-// A policy's files as one document in canonical form: the store keeps it, and the policy's hash is computed from it.
+// A policy's files as one document in canonical form. The store keeps the document, and the
+// policy's hash is computed from it.
 //
 //   postern-policy-1
 //   9120 policy.yaml
@@ -36,7 +37,7 @@ package struct PolicyDocument: Sendable, Equatable {
         return octets
     }
 
-    /// Parses a document; nil where it is not valid, for example damaged.
+    /// Parses a document; nil if it is not valid, for example damaged.
     package init?(octets: [UInt8]) {
         var rest = octets[...]
         guard rest.starts(with: Self.head.utf8) else { return nil }
@@ -73,7 +74,7 @@ package struct PolicyDocument: Sendable, Equatable {
         return try PolicyLoader.load(text, file: name, options: options)
     }
 
-    /// The tests; nil where the policy has none.
+    /// The tests; nil if the policy has none.
     package func tests(_ policy: Policy, folder: String = "") throws(PolicyRefusal) -> PolicyTestSuite? {
         guard let text = files[Self.testsFile] else { return nil }
         return try PolicyTestSuite.load(text, file: folder + Self.testsFile, policy: policy)

@@ -25,11 +25,11 @@ package enum PolicyDecision: String, Sendable, CaseIterable {
 
 /// The effect of a matched rule.
 package enum RuleEffect: String, Sendable, CaseIterable {
-    /// Asks, regardless of skips.
+    /// Requires a check, regardless of skips.
     case always
     /// Waives `require` rules whose challenge is no stronger than its `up_to`.
     case skip
-    /// Asks unless waived.
+    /// Requires a check unless waived.
     case require
 }
 
@@ -44,14 +44,14 @@ package enum RuleMode: String, Sendable, CaseIterable {
 
 /// Reason codes of the evaluator itself; rules must not use them.
 package enum BuiltInReason {
-    /// The store was down, and the policy asks for a check in that case.
+    /// The store was unavailable, and the policy requires a check in that case.
     package static let historyUnavailable = "HISTORY_UNAVAILABLE"
-    /// A rule that asks ended in an error.
+    /// A rule that requires a check ended in an error.
     package static let policyError = "POLICY_ERROR"
     /// A guarantee overrode the rules.
     package static let policyGuarantee = "POLICY_GUARANTEE"
-    /// The team gets this code instead of the reason of any rule that knows of other teams: one that reads `inbox.*` or a
-    /// counter by inbox, and every rule of a status policy.
+    /// The team gets this code instead of the reason of any rule that uses facts of other teams:
+    /// one that reads `inbox.*` or a counter by inbox, and every rule of a status policy.
     package static let accountHistory = "ACCOUNT_HISTORY"
 
     /// Without `accountHistory`.

@@ -4,9 +4,9 @@ import CEL
 
 /// Why a value is refused as a signal.
 package struct PolicyInputError: Error, Sendable, Equatable {
-    /// One line, for the operator: it may name the signal, never its value.
+    /// One line, for the operator: it may name the signal, but never its value.
     package let message: String
-    /// What is wrong with the value of a declared signal; nil where the signal is not declared.
+    /// The problem of a declared signal's value; nil if the signal is not declared.
     package let fault: SignalFault?
 
     init(message: String, fault: SignalFault? = nil) {
@@ -15,11 +15,12 @@ package struct PolicyInputError: Error, Sendable, Equatable {
     }
 }
 
-/// The signals of one question, created by `Policy.makeInput`. A value type: change one, or create one for each question.
+/// The signals of one request, created by `Policy.makeInput`. A value type: change one, or create
+/// one for each request.
 package struct PolicyInput: Sendable {
     /// As determined by Postern.
     package let event: PolicyEvent
-    /// The time at which the question is answered; conditions may read it as `now`.
+    /// The time at which the request is answered; conditions may read it as `now`.
     package var now: CELTimestamp {
         get { time }
         set {
@@ -27,20 +28,22 @@ package struct PolicyInput: Sendable {
             values[values.count - 1] = .timestamp(newValue)
         }
     }
-    /// Whether the store is down: signals from it then count as missing.
+    /// Whether the store is unavailable: signals from it then count as missing.
     package var isHistoryUnavailable = false
-    /// Rules that do not ask this account for now, because a person snoozed them.
+    /// Rules that require no check of this account now, because a person snoozed them.
     package var snoozed = RuleSet()
-    /// Outcomes of conditions that are known, whatever the values say: of decisions whose values were not kept.
+    /// Outcomes of conditions that are known from the log. They replace values that the log does
+    /// not contain.
     package var known = KnownOutcomes()
-    /// The current live lists; nil where they are unknown: what depends on them is then missing.
+    /// The current live lists; nil if they are unknown: values that depend on them are then
+    /// missing.
     package var lists: (any LiveLists)?
     private var time: CELTimestamp
     /// The policy that it was made for: slots are valid only there.
     let plan: PolicyPlan
     /// By slot, and `now` last.
     private var values: [CELValue?]
-    /// By slot: why what was sent for it cannot be used. Usually empty.
+    /// By slot: why the value that was sent is unusable. Usually empty.
     private(set) var faults: [Int: SignalFault] = [:]
 
     init(event: PolicyEvent, now: CELTimestamp, plan: PolicyPlan) {
@@ -56,7 +59,7 @@ package struct PolicyInput: Sendable {
         return isHistoryUnavailable && plan.historySlots.contains(slot) ? .missing : value
     }
 
-    /// What conditions read.
+    /// The values that conditions read.
     var variables: ExpressionVariables {
         guard isHistoryUnavailable else { return ExpressionVariables(values, lists: lists) }
         var own = self
@@ -69,12 +72,12 @@ package struct PolicyInput: Sendable {
         if !faults.isEmpty { faults[slot] = nil }
     }
 
-    /// Takes the values of all history signals away, and what is wrong with them.
+    /// Removes the values of all history signals, and their faults.
     mutating func removeHistory() {
         for slot in plan.historySlots { write(.missing, slot: slot) }
     }
 
-    /// Takes the value of a slot away, because what was sent cannot be used.
+    /// Removes the value of a slot, because the value that was sent is unusable.
     mutating func mark(_ slot: Int, _ fault: SignalFault) {
         write(.missing, slot: slot)
         faults[slot] = fault
@@ -82,16 +85,18 @@ package struct PolicyInput: Sendable {
 }
 
 extension Policy {
-    /// An input in which every signal but `event` is missing.
+    /// An input in which every signal except `event` is missing.
     package func makeInput(event: PolicyEvent, now: CELTimestamp) -> PolicyInput {
         var input = PolicyInput(event: event, now: now, plan: plan)
         if let slot = slot(named: "event") { input.write(.string(event.rawValue), slot: slot) }
         return input
     }
 
-    /// Sets a signal by name. `.missing` and `.null` remove it. An int is accepted where a double is declared.
+    /// Sets a signal by name. `.missing` and `.null` remove it. An int is accepted for a declared
+    /// double.
     ///
-    /// - Throws: `PolicyInputError` where the signal is not declared, has another type, or is out of its declared bounds.
+    /// - Throws: `PolicyInputError` if the signal is not declared, has another type, or is out of
+    ///   its declared bounds.
     package func set(_ name: String, to value: CELValue, in input: inout PolicyInput) throws(PolicyInputError) {
         guard let slot = slot(named: name) else {
             throw PolicyInputError(message: "unknown signal '\(name)'\(suggestion(for: name, among: signals.map(\.name)))")
@@ -123,13 +128,15 @@ extension Policy {
         adopted(input).value(slot: slot)
     }
 
-    /// An input for this policy: unchanged or, if another policy made it (one that was active a moment ago), one with the same
-    /// signals, as far as this policy declares them with the same type.
+    /// An input for this policy. It is unchanged if this policy made it. If another policy made it
+    /// (one that was active a moment ago), the result has the same signals, as far as this policy
+    /// declares them with the same type.
     func adopted(_ input: PolicyInput) -> PolicyInput {
         if input.plan === plan { return input }
         var own = makeInput(event: input.event, now: input.now)
         for (slot, signal) in input.plan.signals.enumerated() where signal.name != "event" {
-            // A signal that this policy does not declare, or declares with another type, is missing in it.
+            // A signal that this policy does not declare, or declares with another type, is missing
+            // in it.
             try? set(signal.name, to: input.value(slot: slot), in: &own)
         }
         for (slot, fault) in input.faults {

@@ -16,7 +16,8 @@ extension PolicyLoader {
                 reader.report(entry.keyNode, "'\(entry.key)' cannot be the name of a counter")
                 continue
             }
-            // A faulty counter still declares its signal: one fault, not one for each use.
+            // A faulty counter still declares its signal, so that there is one fault, not one for
+            // each use.
             let counter = counter(entry.key, entry.value)
             let signal = SignalDeclaration(
                 name: "velocity." + entry.key, type: .int, mayBeMissing: true,
@@ -62,7 +63,7 @@ extension PolicyLoader {
             return nil
         }
         if case .list = signal.type {
-            reader.report(node, "'\(text)' is a list, which cannot be counted by")
+            reader.report(node, "'\(text)' is a list: a counter cannot count by it")
             return nil
         }
         return .context(String(text.dropFirst("context.".count)))
@@ -76,7 +77,7 @@ extension PolicyLoader {
         guard let factor = text.last.flatMap({ units[$0] }), digits.utf8.allSatisfy(\.isASCIIDigit), digits.utf8.count <= 7,
             let number = Int64(digits), PolicyCounter.windows.contains(number * factor)
         else {
-            reader.report(node, "a window is 1m to 30d: a number with s, m, h or d behind it")
+            reader.report(node, "a window is 1m to 30d: a number followed by s, m, h or d")
             return nil
         }
         return number * factor

@@ -1,4 +1,5 @@
-// `live_lists:` of a policy: the lists of the installation and of its teams that it reads, and their kinds.
+// `live_lists:` of a policy: the lists of the installation and of its teams that it reads, and
+// their kinds.
 
 import CEL
 import Yams
@@ -33,7 +34,8 @@ extension PolicyLoader {
 }
 
 extension PolicyRefusal {
-    /// A policy that cannot be used where it is to be activated, with one message for each reason.
+    /// The refusal of a policy that cannot be used in this installation, with one message for each
+    /// reason.
     package init(_ faults: [String], file: String) {
         self.init(
             diagnostics: faults.map {

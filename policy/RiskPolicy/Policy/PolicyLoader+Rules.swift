@@ -46,7 +46,7 @@ extension PolicyLoader {
             let offered = fields["events"].map { events($0, "events") ?? [] } ?? Set(PolicyEvent.allCases)
             let unavailable = fields["unavailable_when"].flatMap { condition($0, "unavailable_when") }
             if let unavailable, reads(unavailable, { $0.spansTeams }), let node = fields["unavailable_when"] {
-                reader.report(node, "which challenges are available must not depend on 'inbox.*': it would reveal other teams")
+                reader.report(node, "'unavailable_when' must not read 'inbox.*': it would reveal facts of other teams")
             }
             parts.challenges.append(
                 PolicyChallenge(
@@ -91,7 +91,7 @@ extension PolicyLoader {
                 places.append((node, rule.fields))
             }
         }
-        // If a faulty rule was left out, the checks of what skips waive would be wrong.
+        // If a faulty rule was left out, the checks of skips would be wrong.
         let isWhole = places.count == nodes.count
         for (rule, place) in zip(parts.rules, places) {
             if isWhole { checkSkip(rule, place.fields) }
@@ -156,7 +156,7 @@ extension PolicyLoader {
     /// A rule's description in one line; nil without one.
     func description(_ node: Node?) -> String? {
         guard let node else { return nil }
-        // Policies of the store may be older than these checks.
+        // Stored policies may be older than these checks.
         let isStrict = options.refusesCertainFailures
         guard let written = isStrict ? reader.text(node, "description") : node.scalar?.string else { return nil }
         let text = PersonText.withSingleSpaces(written)
@@ -196,8 +196,9 @@ extension PolicyLoader {
         }
     }
 
-    /// A condition that is false for all signals is a mistake. It is found by evaluation with every signal missing: a false
-    /// result then does not depend on any signal. (`has()` does depend, so conditions with it are not checked.)
+    /// A condition that is false for all signals is a mistake. The check evaluates it with every
+    /// signal missing: a false result then does not depend on any signal. (`has()` does depend, so
+    /// conditions with it are not checked.)
     func checkReachable(_ rule: PolicyRule, _ fields: [String: Node]) {
         guard let conditionNode = fields["condition"], !rule.events.isEmpty, !rule.condition.resolved.usesHas else { return }
         let eventSlot = parts.signals.firstIndex { $0.name == "event" }

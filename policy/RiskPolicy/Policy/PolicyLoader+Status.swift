@@ -4,7 +4,7 @@ import CEL
 import Yams
 
 extension PolicyLoader {
-    /// Its event: a user authorizes an app for the first time.
+    /// Its event: the first authorization of an app by a user.
     static let statusEvent = PolicyEvent.signUp
     /// The id of the rule that gives the default.
     private static let defaultRule = "default"
@@ -73,8 +73,8 @@ extension PolicyLoader {
             condition: condition, spansTeams: true)
     }
 
-    /// Always matches and yields to every other rule: `likely_real` waives it, and where another rule asks too, the more
-    /// cautious status counts.
+    /// Always matches and yields to every other rule: `likely_real` waives it. If another rule
+    /// gives a status too, the more cautious status counts.
     private mutating func addDefault(_ status: PolicyStatus, _ node: Node) {
         guard status != .likelyReal else { return }
         do throws(ExpressionFault) {

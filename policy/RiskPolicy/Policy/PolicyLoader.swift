@@ -1,14 +1,15 @@
-// policy.yaml → Policy: the top level of the file. Faults are collected, so that an author sees all of them together.
+// policy.yaml → Policy: the top level of the file. Faults are collected, so that an author sees all
+// of them together.
 
 import CEL
 import Support
 import Yams
 
-/// What a file that `lists:` names holds.
+/// The content of a file that `lists:` names.
 package enum ListFileText: Sendable {
     case absent
     case text(String)
-    /// With the reason.
+    /// The reason.
     case unreadable(String)
 }
 
@@ -20,8 +21,8 @@ package struct PolicyLoadOptions: Sendable {
     package var listFile: @Sendable (String) -> ListFileText = { _ in .absent }
     /// Number of generated inputs on which the guarantees must hold before the policy is accepted.
     package var generatedInputs = 2_000
-    /// Whether a part of a condition that can only fail is a fault. Not for a policy that was accepted once: a host must not lose
-    /// it over a check that is newer.
+    /// Whether a part of a condition that can only fail is a fault. False for a policy that was
+    /// accepted before: a host must not lose it because of a newer check.
     package var refusesCertainFailures = true
 
     /// No zones, no list files, 2,000 generated inputs.
@@ -112,7 +113,7 @@ package struct PolicyLoader {
 
     // MARK: Names
 
-    /// The policy's name and version are shown, typed and compared, so they must be single words.
+    /// People see, type and compare the policy's name and version, so they must be single words.
     private func label(_ node: Node?, _ what: String) -> String {
         guard let node, let text = reader.text(node, what) else { return "" }
         let isWord =
@@ -154,7 +155,8 @@ package struct PolicyLoader {
                 reader.report(entry.keyNode, "'\(entry.key)' cannot be the name of a signal")
                 continue
             }
-            // A faulty declaration still declares the name: one fault, not one for each use.
+            // A faulty declaration still declares the name, so that there is one fault, not one for
+            // each use.
             let signal =
                 readSignal(entry.key, entry.keyNode, entry.value)
                 ?? SignalDeclaration(name: entry.key, type: .dyn, mayBeMissing: true, source: .context)
@@ -288,7 +290,7 @@ package struct PolicyLoader {
             if options.refusesCertainFailures {
                 for text in set.map(\.text).filter(CELNetwork.isMistaken).sorted().prefix(5) {
                     reader.report(
-                        entry.value, "'\(text)' looks like an address or a range, and is none: it would match nothing but itself")
+                        entry.value, "'\(text)' looks like an address or a range, but is neither: it would match only itself")
                 }
             }
             if set.count > PolicyFileLimits.maximumListEntries {
@@ -313,7 +315,7 @@ package struct PolicyLoader {
                     "\(what) is over budget: it can take more than \(ExpressionLimits.maximumSteps) steps", at: resolved.span)
             }
             if let list = resolved.misusedLiveList {
-                throw ExpressionFault("a live list can be on the right of 'in' only", at: list.span)
+                throw ExpressionFault("a live list can only be on the right of 'in'", at: list.span)
             }
             resolved.prepareLists()
             if options.refusesCertainFailures, let failure = resolved.certainFailure(zones: options.zones) { throw failure }
@@ -326,7 +328,8 @@ package struct PolicyLoader {
 }
 
 extension ResolvedExpression {
-    /// Maximum steps of an evaluation, as far as the text shows: lists from signals count with their largest size.
+    /// Maximum steps of an evaluation, as far as the text shows: lists from signals count with
+    /// their largest size.
     var largestCost: Int {
         func sum(_ parts: [ResolvedExpression]) -> Int { parts.reduce(1) { Self.capped($0, $1.largestCost) } }
         guard case .comprehension(_, let range, let predicate, let transform) = kind else { return sum(children) }

@@ -22,7 +22,7 @@ final class PolicyPlan: Sendable {
         let asks: Bool
     }
 
-    /// What decides one event.
+    /// The conditions that decide one event.
     struct Event: Sendable {
         /// The conditions of the rules that are evaluated, with the positions of the rules.
         var rules: [(position: Int, condition: Condition)] = []
@@ -32,7 +32,7 @@ final class PolicyPlan: Sendable {
         var offered: UInt8 = 0
         /// `unavailable_when` of the challenges that can be offered, with the position of the challenge.
         var unavailable: [(position: Int, condition: Condition)] = []
-        /// Position of the challenge asked for while history is unavailable, or -1.
+        /// Position of the challenge required while history is unavailable, or -1.
         var degraded = -1
 
         var conditions: [Condition] { rules.map(\.condition) + guarantees.map(\.condition) + unavailable.map(\.condition) }
@@ -55,7 +55,8 @@ final class PolicyPlan: Sendable {
     let historyBit: UInt128
     let guaranteeBit: UInt128
     let errorChallenge: Int
-    /// Whether a decision is short for all signal values: nothing in it is charged but texts that are looked up in lists.
+    /// Whether a decision is short for all signal values: only texts that are looked up in lists
+    /// cost steps.
     let decidesAtOnce: Bool
     let signals: [SignalDeclaration]
     /// Slots that are missing while history is unavailable.

@@ -56,11 +56,12 @@ extension Policy {
     /// Reason codes in full.
     package func reasons(_ result: PolicyResult) -> [String] {
         let codes = result.reasons.map { reasonCodes[$0] }
-        // Together with other codes, the default has no meaning.
+        // Beside other codes, the default has no meaning.
         return kind == .status && codes.count > 1 ? codes.filter { $0 != PolicyStatus.defaultReason } : codes
     }
 
-    /// Reason codes as a team may see them: one common code for all that read facts that span teams.
+    /// Reason codes as a team may see them: one common code for all codes of rules that read facts
+    /// that span teams.
     package func wireReasons(_ result: PolicyResult) -> [String] {
         var codes: [String] = []
         func add(_ code: String) {

@@ -1,10 +1,11 @@
-// Finds the position in the file of a character of a YAML scalar's value, for plain, quoted, literal and folded scalars, so
-// that a fault of an expression points at the right place.
+// Finds the position in the file of a character of a YAML scalar's value, so that a fault of an
+// expression points at the right place. For plain, quoted, literal and folded scalars.
 
 import Yams
 
 extension YAMLFile {
-    /// The position of the `offset`-th UTF-8 byte of a scalar's value; the scalar's own position where it cannot be determined.
+    /// The position of the `offset`-th UTF-8 byte of a scalar's value; the scalar's own position if
+    /// it cannot be determined.
     func position(in scalar: Node.Scalar, utf8Offset offset: Int) -> SourcePosition {
         let start = SourcePosition(line: max(1, scalar.mark?.line ?? 1), column: max(1, scalar.mark?.column ?? 1))
         var walker = ScalarWalker(lines: source.lines, line: start.line - 1, column: start.column - 1)
@@ -24,7 +25,7 @@ private struct ScalarWalker {
     var line: Int
     var column: Int
     private var indent = 0
-    /// Whether the previous character was a line break that a blank line stands for.
+    /// Whether the previous character was a line break from a blank line.
     private var isAfterBreak = false
 
     init(lines: [[UnicodeScalar]], line: Int, column: Int) {
@@ -75,7 +76,8 @@ private struct ScalarWalker {
         }
     }
 
-    /// Moves past the line break that `value` stands for. In folded text, one break is a space and two are a line break.
+    /// Moves past the line break of `value`. In folded text, one break is a space and two are a
+    /// line break.
     private mutating func breakLine(_ value: UnicodeScalar, folds: Bool, skippingBlanks: Bool) {
         newLine(skippingBlanks: skippingBlanks)
         guard folds, value == "\n" else { return }
@@ -83,7 +85,7 @@ private struct ScalarWalker {
         isAfterBreak = true
     }
 
-    /// Consumes the source of one character of the value; nil where they do not agree.
+    /// Consumes the source of one character of the value; nil if they do not agree.
     mutating func next(_ value: UnicodeScalar, style: Node.Scalar.Style) -> SourcePosition? {
         switch style {
         case .literal, .folded:

@@ -1,9 +1,9 @@
-// Values of declared signals that cannot be used. The question is answered all the same, and never with fewer checks than any
-// value that can be used would give: whoever sends such a value must not gain by it.
+// Unusable values of declared signals. The request still gets an answer, with at least the checks
+// that any usable value would require, so that a sender of such a value gains nothing.
 
 import CEL
 
-/// Why the value that was sent for a declared signal cannot be used.
+/// Why the value that was sent for a declared signal is unusable.
 package enum SignalFault: String, Sendable, CaseIterable {
     /// It has another type than the declared one.
     case wrongType = "type"
@@ -20,8 +20,8 @@ package enum SignalFault: String, Sendable, CaseIterable {
 }
 
 extension Policy {
-    /// Marks a signal whose value cannot be used: it has no value, and every condition that reads it, or a count by it, is an
-    /// error, whatever the rest of the condition says.
+    /// Marks a signal as having an unusable value. It has no value, and every condition that reads
+    /// it, or a count by it, is an error. The other parts of the condition do not change this.
     package func mark(slot: Int, _ fault: SignalFault, in input: inout PolicyInput) {
         guard signals.indices.contains(slot) else { return }
         if input.plan !== plan { input = adopted(input) }
@@ -32,7 +32,7 @@ extension Policy {
         for slot in [slot] + counts.compactMap({ self.slot(named: $0.signal) }) { input.mark(slot, fault) }
     }
 
-    /// Why a part of a condition cannot be evaluated for an input; nil where it can.
+    /// Why a part of a condition cannot be evaluated for an input; nil if it can.
     func fault(in part: ResolvedExpression, _ input: PolicyInput) -> EvaluationError? {
         let input = adopted(input)
         guard !input.faults.isEmpty else { return nil }
@@ -45,7 +45,7 @@ extension Policy {
 }
 
 extension PolicyPlan {
-    /// The rules that read a value that cannot be used: they count as errors.
+    /// The rules that read an unusable value: they count as errors.
     func holdFaults(_ input: PolicyInput, _ outcomes: inout RuleOutcomes) -> UInt128 {
         var doubtful: UInt128 = 0
         for rule in events[input.event.index].rules where isDoubtful(rule.condition, input) {
@@ -57,7 +57,7 @@ extension PolicyPlan {
         return doubtful
     }
 
-    /// Whether a condition reads a value that cannot be used.
+    /// Whether a condition reads an unusable value.
     func isDoubtful(_ condition: Condition, _ input: PolicyInput) -> Bool {
         !input.faults.isEmpty && !condition.slots.isDisjoint(with: input.faults.keys)
     }

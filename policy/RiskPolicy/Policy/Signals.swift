@@ -1,4 +1,5 @@
-// Signals as a policy declares them, and which of them are missing while the store is down.
+// Signals as a policy declares them, and the signals that are missing while the store is
+// unavailable.
 
 import CEL
 
@@ -17,12 +18,13 @@ package struct SignalDeclaration: Sendable, Equatable {
     /// For strings: maximum number of UTF-8 bytes.
     package var maximumLength = PolicyFileLimits.maximumStringBytes
 
-    /// Who supplies it.
+    /// The source of its value.
     package enum Source: Sendable, Equatable {
         case postern(StandardSignal)
-        /// The backend that asks.
+        /// The backend that sends the request.
         case context
-        /// A counter of the policy, and whether it counts by the inbox or its domain, which no team knows.
+        /// A counter of the policy, and whether it counts by the inbox or its domain, which no team
+        /// knows.
         case counter(countsInboxes: Bool)
     }
 
@@ -35,7 +37,7 @@ package struct SignalDeclaration: Sendable, Equatable {
         self.source = source
     }
 
-    /// Whether it comes from the store, and so is missing while that is down.
+    /// Whether it comes from the store, and so is missing while the store is unavailable.
     package var isHistory: Bool {
         switch source {
         case .postern(let signal): signal.facts.origin != .question
@@ -56,7 +58,7 @@ package struct SignalDeclaration: Sendable, Equatable {
 
 /// The signals that an operator defines.
 enum ContextSignals {
-    /// What their names begin with.
+    /// The beginning of their names.
     static let prefix = "context."
 
     static let types: [CELType] = [

@@ -3,7 +3,7 @@
 
 import CEL
 
-/// A signal of Postern's. The raw value is its name in policies.
+/// A signal that Postern supplies. The raw value is its name in policies.
 package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
     case event
     case tokenAge = "token.age_s"
@@ -54,22 +54,23 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
     case legitimateOutcomes = "outcomes.legitimate"
     case fraudulentOutcomes = "outcomes.fraudulent"
 
-    /// Where a value comes from, and so when it is missing.
+    /// The source of a value, which determines when the value is missing.
     package enum Origin: Sendable, Hashable {
-        /// The question, its token, or the user's sign-in.
+        /// The request, its token, or the user's sign-in.
         case question
-        /// The store: missing while that is down.
+        /// The store: missing while it is unavailable.
         case history
-        /// The store, over all teams: what teams get for rules that read it is a coarse code.
+        /// The store, over all teams: teams get only a common code for rules that read it.
         case inboxHistory
     }
 
-    /// What is fixed for a signal.
+    /// The fixed facts about a signal.
     package struct Facts: Sendable {
         /// In the notation of policy files.
         package let type: String
         package let origin: Origin
-        /// What it is in policies for decisions and in those for the status, in Markdown; nil where it is not supplied.
+        /// Its meaning in policies for decisions and in those for the status, in Markdown; nil if
+        /// it is not supplied.
         package let forDecisions: String?
         package let forStatus: String?
 
@@ -90,7 +91,7 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
                 "list(string)?", .question,
                 decisions:
                     "how the user signed in for the identity token (`amr`, RFC 8176), as in `'mfa' in session.amr`; missing "
-                    + "where there is no token, or the token does not say",
+                    + "if there is no token, or the token does not say",
                 status: "how the user signed in (RFC 8176)")
         case .sinceSignIn:
             Facts(
@@ -122,13 +123,13 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
                 "int?", .history,
                 decisions:
                     "hours since the account was last seen before this visit (a visit lasts a day). An account is seen when "
-                    + "it signs in to the app with Postern, when a question lets it through, or when a check is passed")
+                    + "it signs in to the app with Postern, when a request lets it through, or when a check is passed")
         case .visit:
             Facts(
                 "int?", .history,
                 decisions:
                     "hours since this visit of the account began: it begins when the account is seen (as above) and lasts a day. "
-                    + "Missing where no visit began within the last day")
+                    + "Missing if no visit began within the last day")
         case .sinceTransfer: Facts("int?", .history, decisions: "hours since the app moved to another team")
         case .bounces: Facts("int?", .history, decisions: "permanent failures of the inbox, counted by the relay")
         case .replies: Facts("int?", .history, decisions: "answers of the user to mail, counted by the relay")
@@ -173,13 +174,13 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
             Facts(
                 "bool?", .history,
                 decisions:
-                    "whether the `device` of the question attested the app (docs/DECISIONS.md, \"Devices\"); missing where "
+                    "whether the `device` of the request attested the app (docs/DECISIONS.md, \"Devices\"); missing if "
                     + "none is named")
         case .deviceAssertions: Facts("int?", .history, decisions: "assertions of the device that were accepted")
         case .deviceAccounts:
             Facts(
                 "int?", .history,
-                decisions: "accounts of the app that were named with the device within 90 days, this one included; missing where "
+                decisions: "accounts of the app that were named with the device within 90 days, this one included; missing if "
                     + "it is not attested")
         case .appSignUps: Facts("int?", .history, decisions: "sign-ups of the app")
         case .appBaseline: Facts("double?", .history, decisions: "the usual number of sign-ups of the app in an hour")
@@ -190,7 +191,7 @@ package enum StandardSignal: String, Sendable, Hashable, CaseIterable {
         case .signInVerified:
             Facts(
                 "bool?", .question,
-                status: "the device or the provider verified the person, by `amr`; missing where that is not known")
+                status: "the device or the provider verified the person, by `amr`; missing if that is not known")
         case .passkeyAge: Facts("int?", .question, status: "of the passkey of this sign-in")
         case .passkeySynced: Facts("bool?", .question, status: "of the passkey of this sign-in")
         case .passkeyAttested:

@@ -1,7 +1,9 @@
-// Policies that decide how likely a user is to be real: the differences to policies that ask for checks.
+// Policies that decide how likely a user is to be real: the differences from policies that require
+// checks.
 //
-// The same program decides a status. Its two "challenges" are the statuses below `likely_real`, weakest first: a rule with one
-// of them asks for it regardless of the others; a rule with `likely_real` waives the default, which asks last.
+// The same program decides a status. Its two "challenges" are the statuses below `likely_real`,
+// weakest first. A rule with one of them requires it regardless of the others. A rule with
+// `likely_real` waives the default, which comes last.
 
 import CEL
 
@@ -20,11 +22,11 @@ package enum PolicyKind: String, Sendable, CaseIterable {
 package enum PolicyStatus: String, Sendable, CaseIterable {
     /// No facts for or against it.
     case unsupported
-    /// Some fact against it.
+    /// At least one fact against it.
     case unknown
     case likelyReal = "likely_real"
 
-    /// Reason code where no rule matched.
+    /// Reason code if no rule matched.
     static let defaultReason = "DEFAULT"
 
     /// The value in identity tokens.

@@ -8,15 +8,15 @@ package enum RuleOutcome: String, Encodable, Sendable {
     case notMatched = "not_matched"
     case missing
     case error
-    /// Matched, but its request is waived.
+    /// Matched, but another rule waived its check.
     case waived
-    /// Matched, but a person stopped it from asking this account.
+    /// Matched, but a person snoozed it for this account.
     case snoozed
     /// A shadow rule that would have counted.
     case shadow
 }
 
-/// A decision and how it was reached.
+/// A decision, and how it was made.
 package struct PolicyTrace: Sendable {
     /// The decision.
     package let result: PolicyResult
@@ -27,7 +27,7 @@ package struct PolicyTrace: Sendable {
 }
 
 extension Policy {
-    /// Decides, and records how the decision was reached.
+    /// Decides, and records how the decision was made.
     package func trace(_ input: PolicyInput) -> PolicyTrace {
         let result = decide(input)
         let evaluated = RuleSet(bits: plan.events[input.event.index].evaluated)
@@ -50,7 +50,7 @@ extension Policy {
     /// The outcome of a rule's condition alone for an input: `matched`, `notMatched`, `missing` or `error`.
     package func outcome(of rule: Int, _ input: PolicyInput) -> RuleOutcome {
         guard rules.indices.contains(rule) else { return .notMatched }
-        // Whatever else the condition says.
+        // A fault has priority over the rest of the condition.
         if fault(in: rules[rule].condition.resolved, input) != nil { return .error }
         return switch evaluate(rules[rule].condition.resolved, input) {
         case .success(.bool(true)): .matched
@@ -60,12 +60,13 @@ extension Policy {
         }
     }
 
-    /// Why a rule's condition cannot be evaluated for an input; nil where it can.
+    /// Why a rule's condition cannot be evaluated for an input; nil if it can.
     package func fault(of rule: Int, _ input: PolicyInput) -> EvaluationError? {
         fault(in: rules[rule].condition.resolved, input)
     }
 
-    /// Evaluates any part of a condition by the interpreter; returns the reason where there is no value.
+    /// Evaluates any part of a condition with the interpreter; returns the reason if it has no
+    /// value.
     package func evaluate(_ part: ResolvedExpression, _ input: PolicyInput) -> Result<CELValue, EvaluationError> {
         if let fault = fault(in: part, input) { return .failure(fault) }
         var interpreter = Interpreter(variables: adopted(input).variables, zones: zones)
@@ -76,7 +77,7 @@ extension Policy {
         }
     }
 
-    /// Most errors of a decision that are given with their reason.
+    /// Most errors of a decision for which a reason is given.
     package static let maximumErrorTexts = 8
 
     /// Why conditions of a decision ended in an error: `rule: division by zero`, for the first of them. Contains no value of a
@@ -88,7 +89,7 @@ extension Policy {
             challenges[position].unavailableWhen.map { (challenges[position].kind, $0.resolved) }
         }
         let own = adopted(input)
-        // One budget for all, as at the decision.
+        // One budget for all, as in the decision.
         var stepsLeft = ExpressionLimits.maximumSteps
         return (rules + others).prefix(Self.maximumErrorTexts).map { name, condition in
             if let fault = fault(in: condition, own) { return "\(name): \(fault.message)" }
@@ -96,7 +97,8 @@ extension Policy {
             defer { stepsLeft = interpreter.stepsLeft }
             do throws(EvaluationError) {
                 _ = try interpreter.evaluate(condition)
-                // Alone it has a value, so the conditions before it took the steps.
+                // The condition has a value on its own, so the conditions before it used up the
+                // steps.
                 return "\(name): the conditions of the decision took more than \(ExpressionLimits.maximumSteps) steps together"
             } catch {
                 return "\(name): \(error.message)"

@@ -24,7 +24,7 @@ package struct YAMLReader {
 
     // MARK: Mappings
 
-    /// A mapping's fields in the order written; nil (and a fault) where the node is not a mapping.
+    /// A mapping's fields in the order written; nil (and a fault) if the node is not a mapping.
     package func entries(_ node: Node, _ what: String) -> [(key: String, keyNode: Node, value: Node)]? {
         guard case .mapping(let mapping) = node else {
             report(node, "\(what) must be a mapping")
@@ -95,7 +95,8 @@ package struct YAMLReader {
         return text
     }
 
-    /// The elements of a list; nil (and a fault) where the node is not a list; nil where there is no node.
+    /// The elements of a list; nil (and a fault) if the node is not a list; nil if there is no
+    /// node.
     package func list(_ node: Node?, _ what: String) -> [Node]? {
         guard let node else { return nil }
         guard case .sequence(let sequence) = node else {
@@ -122,7 +123,8 @@ package struct YAMLReader {
         return false
     }
 
-    /// The value of a scalar: in plain style null, true, false and numbers (YAML 1.2 core schema), else text.
+    /// The value of a scalar: in plain style null, true, false and numbers (YAML 1.2 core schema),
+    /// otherwise text.
     static func value(_ scalar: Node.Scalar) -> CELValue {
         guard scalar.style == .plain else { return .string(scalar.string) }
         switch scalar.string {

@@ -23,7 +23,7 @@ package struct FixedLiveLists: LiveLists {
     }
 }
 
-/// Lists that contain each text or not, at random: a guarantee must hold whatever lists contain.
+/// Lists that contain each text or not, at random: a guarantee must hold for all contents of lists.
 struct GeneratedLiveLists: LiveLists {
     let seed: UInt64
 
@@ -38,7 +38,8 @@ struct GeneratedLiveLists: LiveLists {
 }
 
 extension PolicyTestReader {
-    /// `lists:` of a test file: the content of live lists in its tests. Lists that are not named are empty.
+    /// `lists:` of a test file: the content of live lists in its tests. Lists that are not named
+    /// are empty.
     func lists(_ node: Node?) -> FixedLiveLists {
         var lists = FixedLiveLists()
         guard let node else { return lists }

@@ -1,10 +1,12 @@
-// Questions and variables from a separate YAML or JSON text: for `explain --input` and `eval --input`.
+// Requests and variables from a separate YAML or JSON text: for `explain --input` and `eval
+// --input`.
 
 import CEL
 import Yams
 
 extension PolicyTestSuite {
-    /// Parses one question in the form of a test's `input`: nested or dotted names, `event`, `history`, `now`.
+    /// Parses one request in the form of a test's `input`: nested or dotted names, `event`,
+    /// `history`, `now`.
     package static func input(_ text: String, file: String, policy: Policy) throws(PolicyRefusal) -> PolicyInput {
         let yaml = try YAMLFile(name: file, text: text)
         let faults = DiagnosticCollector()
@@ -31,7 +33,7 @@ extension CELValue {
         return variables
     }
 
-    /// The depth is limited, because the file's nesting is.
+    /// The depth is limited, because the file's nesting is limited.
     private init(plain node: Node) {
         switch node {
         case .scalar(let scalar): self = YAMLReader.value(scalar)

@@ -1,10 +1,11 @@
-// What a policy's tests do not exercise: rules by event, and the parts of every condition, each true, false and missing.
+// The rules by event, and the parts of conditions (each true, false and missing), that a policy's
+// tests do not exercise.
 
 import CEL
 
-/// What the tests exercise.
+/// The rules and parts that the tests exercise.
 package struct PolicyCoverage: Sendable {
-    /// For one rule, what the tests of its events exercise.
+    /// The tests of one rule's events.
     package struct Rule: Sendable {
         /// The rule's id; `KIND unavailable_when` for a challenge's condition.
         package let id: String
@@ -50,7 +51,8 @@ package struct PolicyCoverage: Sendable {
     /// Every rule that is not disabled, in the policy's order, then the conditions of challenges.
     package var rules: [Rule]
 
-    /// Counts over the tests of a suite. Each part is evaluated separately, whatever the parts before it give.
+    /// Counts over the tests of a suite. Each part is evaluated separately, for all results of the
+    /// parts before it.
     package init(policy: Policy, suite: PolicyTestSuite) {
         rules = policy.rules.enumerated().filter { $0.element.mode != .disabled && !policy.isDefault($0.offset) }.map {
             position, rule in
@@ -95,7 +97,7 @@ package struct PolicyCoverage: Sendable {
         return covered
     }
 
-    /// Lines that name what was never exercised; empty where everything was.
+    /// Lines that name the parts that no test exercises; empty if there are none.
     package var gaps: [String] {
         rules.flatMap { rule -> [String] in
             var lines: [String] = []

@@ -1,4 +1,5 @@
-// A decision as text for people: what was asked for by which rule, what was waived, what could not be determined.
+// A decision as text for people: the checks that rules required, the waived rules, and the
+// conditions that could not be determined.
 
 import CEL
 import Support
@@ -9,7 +10,7 @@ package struct PolicyExplanation {
     private let input: PolicyInput
     private let rules: [(rule: Int, outcome: RuleOutcome)]
     private let result: PolicyResult?
-    /// Signals whose values are not known any more.
+    /// Signals whose values are unknown now.
     private let hidden: Set<String>
     /// Whether the text has the expression behind each sentence.
     package var showsSource = false
@@ -19,10 +20,10 @@ package struct PolicyExplanation {
         (self.policy, input, rules, result, hidden) = (policy, trace.input, trace.rules, trace.result, [])
     }
 
-    /// Explains a decision of which the outcomes were kept.
+    /// Explains a decision from its stored outcomes.
     /// - Parameters:
     ///   - rules: their positions, in the policy's order.
-    ///   - hidden: signals whose values were not kept.
+    ///   - hidden: signals whose values were not stored.
     package init(policy: Policy, input: PolicyInput, rules: [(rule: Int, outcome: RuleOutcome)], hidden: Set<String>) {
         (self.policy, self.input, self.rules, result, self.hidden) = (policy, input, rules, nil, hidden)
     }
@@ -48,7 +49,7 @@ package struct PolicyExplanation {
         return lines
     }
 
-    /// One rule in a decision: its condition, the parts of it and the values that they compared.
+    /// One rule in a decision: its condition, the parts of it, and the values that they compared.
     package struct Rule: Encodable, Sendable {
         /// A part of a condition that is itself true or false.
         package struct Part: Encodable, Sendable {
@@ -69,15 +70,15 @@ package struct PolicyExplanation {
         package let effect: String
         package let reason: String
         package let condition: String
-        /// The condition in words, as it is at the event.
+        /// The condition in words, for the event.
         package let says: String
-        /// What the rule does, in one sentence or two.
+        /// The effect of the rule, in one sentence or two.
         package let sentence: String
-        /// What the whole condition came to.
+        /// The result of the whole condition.
         package let value: String
         /// Whether it matched because it was missing.
         package let isMatchedWhenMissing: Bool
-        /// The condition itself where it has no parts.
+        /// The condition itself if it has no parts.
         package let parts: [Part]
     }
 
@@ -163,7 +164,7 @@ package struct PolicyExplanation {
         var isHidden = part.variables.contains {
             policy.signals.indices.contains($0) && hidden.contains(policy.signals[$0].name)
         }
-        // What was in a list at that time is not kept.
+        // The content of a list at that time is not stored.
         if result == nil { part.visit { if case .liveList = $0.kind { isHidden = true } } }
         guard !isHidden else { return "(not kept)" }
         return switch policy.evaluate(part, input) {

@@ -13,7 +13,7 @@ package struct PolicyTestResult: Sendable {
 
     /// A key whose value is not the expected one.
     package struct Difference: Sendable, Equatable {
-        /// As in `output`.
+        /// The key under `output`.
         package let key: String
         /// The values in the test.
         package let expected: [String]
@@ -24,7 +24,7 @@ package struct PolicyTestResult: Sendable {
     /// Whether every expected key has its value.
     package var passed: Bool { differences.isEmpty }
 
-    /// The differences as text for people; empty where there are none.
+    /// The differences as text for people; empty if there are none.
     package var diff: String {
         differences.map { difference in
             let width = String(repeating: " ", count: max(0, 10 - difference.key.utf8.count))
@@ -53,7 +53,8 @@ extension PolicyTestSuite {
             if !answer.errors.isEmpty, !test.expected.contains(where: { $0.key == "errors" }) {
                 differences.append(.init(key: "errors", expected: [], actual: answer.errors))
             }
-            // A guarantee that had to override the rules counts as broken, whatever the test expects.
+            // A guarantee that had to override the rules counts as broken, for any expectation of
+            // the test.
             if let guarantee = answer.overriddenBy {
                 differences.append(.init(key: "guarantee", expected: [guarantee], actual: ["broken by the rules"]))
             }
@@ -61,7 +62,8 @@ extension PolicyTestSuite {
         }
     }
 
-    /// For activation: refuses a policy that fails a test or breaks a guarantee in one, and a file without tests.
+    /// For activation: refuses a policy that fails a test or breaks a guarantee in one, and a file
+    /// without tests.
     package func hold(_ policy: Policy) throws(PolicyRefusal) {
         func diagnostic(_ position: SourcePosition, _ message: String) -> PolicyDiagnostic {
             PolicyDiagnostic(file: file, position: position, message: message, excerpt: "")

@@ -3,13 +3,13 @@
 import CEL
 import Yams
 
-/// A test case: a question and the expected answer.
+/// A test case: a request and the expected answer.
 package struct PolicyTest: Sendable {
     /// The name of its section.
     package let section: String
     /// Its name, distinct within the section.
     package let name: String
-    /// The question: `given`, overridden by its own `input`.
+    /// The request: `given`, overridden by its own `input`.
     package let input: PolicyInput
     /// Only the keys under `output`.
     package let expected: [PolicyTestExpectation]
@@ -24,7 +24,7 @@ package struct PolicyTest: Sendable {
 package struct PolicyTestExpectation: Sendable, Equatable {
     /// decision, challenges, reasons, waived, missing, errors, shadow, degraded, event.
     package let key: String
-    /// The expected values; one element where the key has one value.
+    /// The expected values; one element if the key has one value.
     package let values: [String]
     /// Whether the order counts: only for challenges.
     package var isOrdered: Bool { key == "challenges" }
@@ -32,7 +32,7 @@ package struct PolicyTestExpectation: Sendable, Equatable {
 
 /// The tests of a policy.
 package struct PolicyTestSuite: Sendable {
-    /// The file's own description; empty where there is none.
+    /// The file's own description; empty if there is none.
     package let description: String
     /// In the order of the file; may be empty.
     package let tests: [PolicyTest]
@@ -109,7 +109,7 @@ struct PolicyTestReader {
 
     // MARK: Input
 
-    /// A separate question.
+    /// A separate request.
     func readInput(_ node: Node) -> PolicyInput? {
         input(given: [], own: values(node), node: node)
     }

@@ -1,8 +1,8 @@
-// What conditions say of signals, as facts of a few kinds that sentences can state.
+// The meaning of conditions about signals, as facts of a few kinds that sentences can state.
 
 import CEL
 
-/// A value that a fact speaks of.
+/// A value that a fact is about.
 indirect enum Term: Sendable, Equatable {
     case signal(Int)
     /// `now`.
@@ -72,7 +72,7 @@ enum Comparison: Sendable, Equatable {
         }
     }
 
-    /// The comparison that holds where this one does not.
+    /// The comparison that holds if this one does not.
     var negated: Comparison {
         switch self {
         case .less: .atLeast
@@ -88,13 +88,13 @@ enum Comparison: Sendable, Equatable {
     var isUpperBound: Bool { self == .atMost || self == .less }
 }
 
-/// A bound of an interval, or a comparison alone.
+/// A bound of an interval, or a single comparison.
 struct Bound: Sendable, Equatable {
     let comparison: Comparison
     let amount: Amount
 }
 
-/// A list that `in` looks a text up in.
+/// A list in which `in` looks up a text.
 enum NamedList: Sendable, Equatable {
     /// As named in the policy.
     case fixed(String)
@@ -120,11 +120,11 @@ enum Fact: Sendable, Equatable {
     case text(Term, TextTest, String, Bool)
     case isInRange(Term, String, Bool)
     case isAddress(Term, Bool)
-    /// An expression of which no words are known, by its text.
+    /// An expression without words, by its text.
     case holds(String, Bool)
 }
 
-/// A constant by its text in expressions: equal constants of one type have the same.
+/// A constant by its text in expressions: equal constants of one type have equal texts.
 struct CELValueKey: Sendable, Equatable {
     let value: CELValue
 

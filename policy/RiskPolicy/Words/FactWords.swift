@@ -3,7 +3,7 @@
 import CEL
 import Support
 
-/// Writes the clause of a fact. A fact of which a clause would be wrong or hard to read has none.
+/// Writes the clause of a fact. A fact has no clause if its clause would be wrong or hard to read.
 struct FactWords {
     let policy: Policy
 
@@ -35,7 +35,7 @@ struct FactWords {
         }
     }
 
-    /// Whether the clause has an "or" of its own.
+    /// Whether the clause contains an "or".
     func isCompound(_ fact: Fact) -> Bool {
         switch fact {
         case .isOne(_, let values, let isAffirmed), .has(_, let values, let isAffirmed): isAffirmed && values.count > 1
@@ -58,7 +58,7 @@ struct FactWords {
         }
     }
 
-    /// A number with its unit, as it can be compared with any other.
+    /// A number with its unit, in a form that can be compared with any other number.
     private func number(_ term: Term) -> String? {
         switch term {
         case .signal(let slot):
@@ -149,7 +149,7 @@ struct FactWords {
         }
     }
 
-    /// Whole things, never fewer than none.
+    /// A count of whole things, never below zero.
     private static func count(
         _ bounds: [(comparison: Comparison, int: Int64)], _ one: String, _ many: String, _ rest: String, _ isNow: Bool
     ) -> String? {
@@ -205,7 +205,7 @@ struct FactWords {
         }
     }
 
-    /// Hours are counted in whole ones: "more than 24" begins at 25, and "at most 24" ends before 25.
+    /// Hours are whole numbers: "more than 24" begins at 25, and "at most 24" ends before 25.
     private static func span(_ bounds: [(comparison: Comparison, int: Int64)], _ unit: Int64) -> Span? {
         var span = Span()
         func text(_ count: Int64) -> String? {
@@ -234,7 +234,7 @@ struct FactWords {
                 span.lower = text(int).map { ($0, false) }
                 span.upper = (end, false)
             case .different:
-                // Only of none: a gap in the middle would need two clauses.
+                // Only for "not zero": a gap in the middle would need two clauses.
                 guard int == 0, let text = text(1) else { return nil }
                 span.lower = (text, false)
             }
@@ -252,7 +252,7 @@ struct FactWords {
         return "\(subject) is \(span.text(less: "shorter than", most: "at most", least: "at least", more: "longer than"))"
     }
 
-    /// Whole positive seconds alone.
+    /// Only whole positive seconds.
     private static func durations(_ bounds: [Bound]) -> Span? {
         var span = Span()
         for bound in bounds {
@@ -305,7 +305,7 @@ struct FactWords {
         return "\(first) is \(Self.words(comparison))\(second)"
     }
 
-    /// What happened, and the unit of the time since.
+    /// The event, and the unit of the time since it.
     private func event(_ term: Term) -> (name: String, unit: Int64)? {
         guard case .signal(let slot) = term else { return nil }
         switch policy.phrase(slot: slot)?.kind {

@@ -1,5 +1,6 @@
-// The rules of a policy as sentences in plain English, for people. docs/POLICY-REFERENCE.md, "Expressions", has the language
-// of conditions; what has no words is given as an expression between backquotes.
+// The rules of a policy as sentences in plain English, for people. docs/POLICY-REFERENCE.md,
+// "Expressions", has the language of conditions. Parts without words are given as expressions
+// between backquotes.
 
 import CEL
 import Support
@@ -10,13 +11,13 @@ package struct RuleWords {
 
     package init(_ policy: Policy) { self.policy = policy }
 
-    /// What a condition says at some events.
+    /// The meaning of a condition at some events.
     package struct Clause: Sendable, Equatable {
         /// In the order of the events; not empty.
         package let events: [PolicyEvent]
-        /// After "when"; nil where the condition is always, or never, true.
+        /// After "when"; nil if the condition is always, or never, true.
         package let text: String?
-        /// Of a condition without words: whether it is always true.
+        /// For a condition without words: whether it is always true.
         package let isAlways: Bool
     }
 
@@ -29,11 +30,11 @@ package struct RuleWords {
         return reader.text(statement) ?? Self.always(statement == .always(true))
     }
 
-    /// A condition, or a part of one, as it is at an event.
+    /// The words for a condition, or for a part of one, at an event.
     package func text(_ part: ResolvedExpression, of condition: PolicyExpression, at event: PolicyEvent) -> String {
         let reader = StatementReader(policy, condition)
         let known = policy.slot(named: "event").map { [$0: CELValue.string(event.rawValue)] } ?? [:]
-        // A part that speaks of the event alone is given as written.
+        // A part that is only about the event is given as written.
         for values in [known, [:]] {
             if let text = reader.text(reader.statement(of: part, values)) { return text }
         }
@@ -42,7 +43,7 @@ package struct RuleWords {
 
     private static func always(_ bool: Bool) -> String { bool ? "in every case" : "in no case" }
 
-    /// What a condition says of each event: one clause where it does not depend on the event.
+    /// The meaning of a condition for each event: one clause if it does not depend on the event.
     package func clauses(_ condition: PolicyExpression, at events: Set<PolicyEvent>) -> [Clause] {
         let reader = StatementReader(policy, condition)
         let slot = policy.slot(named: "event")
@@ -58,7 +59,7 @@ package struct RuleWords {
         return found.map { Clause(events: $0.events, text: reader.text($0.statement), isAlways: $0.statement == .always(true)) }
     }
 
-    /// The condition of a rule, with the events where it depends on them: what `diff` compares.
+    /// The condition of a rule, with the events if it depends on them: `diff` compares this text.
     package func condition(of rule: PolicyRule) -> String {
         let clauses = clauses(rule.condition, at: rule.events)
         return clauses.map { clause in
@@ -74,7 +75,7 @@ package struct RuleWords {
         [rule.description.map(Self.closed), generated(rule)].compactMap { $0 }.joined(separator: " ")
     }
 
-    /// With a stop at its end.
+    /// The text with a full stop at its end.
     private static func closed(_ text: String) -> String {
         let text = PersonText.withSingleSpaces(text)
         return text.unicodeScalars.last.map { ".!?".unicodeScalars.contains($0) } == true ? text : text + "."
@@ -120,7 +121,8 @@ package struct RuleWords {
         "\(policy.word(guarantee)) when \(text(guarantee.condition))"
     }
 
-    /// The same by the text of its condition, as decisions name it; the text itself for another policy's.
+    /// The same by the text of its condition, as decisions name it; the text itself for a guarantee
+    /// of another policy.
     package func guarantee(_ condition: String) -> String {
         policy.guarantees.first { sameCodePoints($0.condition.text, condition) }.map(sentence) ?? condition
     }

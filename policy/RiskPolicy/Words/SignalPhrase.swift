@@ -1,4 +1,4 @@
-// How a signal is spoken of in a sentence: the parts from which the clauses about it are made.
+// The words for a signal in a sentence: the parts of the clauses about it.
 
 /// The words for a signal.
 package struct SignalPhrase: Sendable {
@@ -21,26 +21,28 @@ package struct SignalPhrase: Sendable {
     package enum Kind: Sendable {
         /// A bool: the clauses for true and for false.
         case flag(Pair)
-        /// How often something happened, 0 or more: `there were` NUMBER `sign-ups` `with the inbox within a day`.
-        /// `isNow`: of the present, `there are`.
+        /// How often something happened, 0 or more: `there were` NUMBER `sign-ups` `with the inbox
+        /// within a day`. `isNow`: for the present, `there are`.
         case count(one: String, many: String, rest: String, isNow: Bool)
         /// Whole units of time since something happened, 0 or more: `the app moved to another team` … `ago`.
         /// - event: the same as a noun, for comparisons of two.
-        /// - notFor: where the time is at least a duration, `the account was not seen for` may be the better clause.
+        /// - notFor: for a time of at least a duration, `the account was not seen for` may be the
+        ///   better clause.
         case since(clause: String, event: String, unit: Int64, notFor: String?)
         /// The same as an age: `the account is younger than three days`.
         case age(subject: String, event: String, unit: Int64)
-        /// A number that is named by `noun` alone.
+        /// A number that only `noun` names.
         case number
-        /// A number that stands for one of a few words.
+        /// A number that means one of a few words.
         case codes([Code])
         /// A text that is one of a few.
         case word([(value: String, clauses: Pair)])
-        /// A list of texts: what precedes an element that it has, or has not; `labels` are the words for elements.
+        /// A list of texts: the words before an element that it has, or does not have; `labels` are
+        /// the words for elements.
         case list(has: Pair, labels: [(value: String, word: String)])
     }
 
-    /// What its value is called: `the number of sign-ups with the inbox within a day`.
+    /// The name of its value: `the number of sign-ups with the inbox within a day`.
     package let noun: String
     package let kind: Kind
     /// The clauses for `has()` and `!has()`.

@@ -1,7 +1,7 @@
 // The words for Postern's own signals, each declared once.
 
 extension StandardSignal {
-    /// How sentences speak of it.
+    /// The words for it in sentences.
     package var phrase: SignalPhrase {
         switch self {
         case .event:
@@ -40,7 +40,7 @@ extension StandardSignal {
                     ("new", .init("the account is new", "the account is not new")),
                     (
                         "pending",
-                        .init("the check asked at sign-up is not passed yet", "no check asked at sign-up is outstanding")
+                        .init("the check required at sign-up is not passed yet", "no check required at sign-up is outstanding")
                     ),
                     ("active", .init("the account is active", "the account is not active")),
                     ("consent_revoked", .init("the user has revoked the consent", "the user has not revoked the consent")),
@@ -195,7 +195,7 @@ extension PolicyEvent {
 }
 
 extension PolicyCounter {
-    /// How sentences speak of its count.
+    /// The words for its count in sentences.
     package var phrase: SignalPhrase {
         let all = PolicyEvent.allCases.filter(events.contains)
         let isAnyEvent = all.count == PolicyEvent.allCases.count
@@ -210,7 +210,7 @@ extension PolicyCounter {
 }
 
 extension PolicyCounter.Key {
-    /// What the counted questions have in common.
+    /// The common property of the counted requests.
     fileprivate var preposition: String {
         switch self {
         case .account: "of the account"
@@ -234,7 +234,7 @@ extension PolicyCounter.Key {
 
 /// The operator's own signals, by the names that they declare.
 enum ContextWords {
-    /// `ip_prefix` as `ip prefix`. Names have letters, digits and `_` alone.
+    /// `ip_prefix` as `ip prefix`. Names have only letters, digits and `_`.
     static func name(_ name: String) -> String { String(name.map { $0 == "_" || $0 == "." ? " " : $0 }) }
 
     static func phrase(_ signal: SignalDeclaration) -> SignalPhrase {

@@ -1,9 +1,11 @@
-// A condition as facts joined by "and", "or" and "if": negations are moved to the facts, and facts about one value are joined.
+// A condition as facts joined by "and", "or" and "if": negations are moved to the facts, and facts
+// about one value are joined.
 
 import CEL
 import Support
 
-/// What a condition states. It is true, false and missing for the same inputs as the condition.
+/// The statement of a condition. It is true, false and missing for the same inputs as the
+/// condition.
 indirect enum Statement: Sendable, Equatable {
     case always(Bool)
     case fact(Fact)
@@ -15,7 +17,7 @@ indirect enum Statement: Sendable, Equatable {
 /// Reads conditions of one policy as statements.
 struct StatementReader {
     let policy: Policy
-    /// What is read; its text says what has no words.
+    /// The expression to read. Its text replaces parts without words.
     let expression: PolicyExpression
     let words: FactWords
 
@@ -23,7 +25,7 @@ struct StatementReader {
         (self.policy, self.expression, words) = (policy, expression, FactWords(policy: policy))
     }
 
-    /// - Parameter values: for signals that are known, by slot.
+    /// - Parameter values: the values of known signals, by slot.
     func statement(_ values: [Int: CELValue] = [:]) -> Statement {
         read(expression.resolved.folded(values), true)
     }
@@ -31,7 +33,7 @@ struct StatementReader {
     /// The same for a part of the expression.
     func statement(of part: ResolvedExpression, _ values: [Int: CELValue]) -> Statement { read(part.folded(values), true) }
 
-    /// - Parameter isAffirmed: false: the statement that it is not so.
+    /// - Parameter isAffirmed: false: the negation of the statement.
     private func read(_ node: ResolvedExpression, _ isAffirmed: Bool) -> Statement {
         switch node.kind {
         case .constant(.bool(let bool)): return .always(bool == isAffirmed)
@@ -39,7 +41,7 @@ struct StatementReader {
         case .binary(.and, let left, let right), .binary(.or, let left, let right):
             guard left.type == .bool, right.type == .bool else { break }
             let isAnd = if case .binary(.and, _, _) = node.kind { true } else { false }
-            // A chain is joined once: link by link would take the cube of its length.
+            // A chain is joined once: joining it link by link would take the cube of its length.
             let parts = Self.links(of: node, isAnd: isAnd).map { read($0, isAffirmed) }
             return isAnd == isAffirmed ? all(parts) : any(parts)
         case .conditional(let condition, let yes, let no) where node.type == .bool && condition.type == .bool:
@@ -134,7 +136,7 @@ struct StatementReader {
     ) -> Statement? {
         if operation == .in { return membership(left, right, isAffirmed) }
         guard let comparison = Comparison(operation) else { return nil }
-        // `x < (c ? 1 : 24)`: the comparison is made on either side.
+        // `x < (c ? 1 : 24)`: the comparison applies to either side.
         if case .conditional(let condition, let yes, let no) = left.kind, condition.type == .bool {
             guard let one = self.comparison(operation, yes, right, isAffirmed),
                 let other = self.comparison(operation, no, right, isAffirmed)
@@ -189,7 +191,8 @@ struct StatementReader {
         return .fact(.within(term, [Bound(comparison: comparison, amount: amount)]))
     }
 
-    /// A number that stands for a word is compared by size: the words for which the comparison holds.
+    /// A number that means a word is compared by size: the result is the words for which the
+    /// comparison holds.
     private func ofCodes(
         _ term: Term, _ codes: [SignalPhrase.Code], _ comparison: Comparison, _ amount: Amount
     ) -> Statement? {
@@ -227,7 +230,7 @@ struct StatementReader {
         }
     }
 
-    /// Texts with clauses of their own are facts of their own.
+    /// Texts with their own clauses are separate facts.
     private func isOne(_ term: Term, _ values: [CELValue], _ isAffirmed: Bool) -> Statement? {
         var keys: [CELValueKey] = []
         for value in values.map(CELValueKey.init) where !keys.contains(value) { keys.append(value) }
@@ -291,7 +294,7 @@ struct StatementReader {
             if policy.signals.indices.contains(slot) { return .signal(slot) }
             return node.type == .timestamp ? .now : nil
         case .call(.double, let arguments) where arguments.count == 1:
-            // What an int or uint counts stays the same as a double.
+            // The count of an int or uint stays the same as a double.
             guard [.int, .uint, .double].contains(arguments[0].type) else { return nil }
             return term(arguments[0])
         case .call(.int, let arguments) where arguments.count == 1 && [.int, .uint].contains(arguments[0].type):
@@ -359,13 +362,13 @@ extension Term {
 }
 
 extension Policy {
-    /// The words of a number that stands for them.
+    /// The words for the values of a number.
     func codes(of term: Term) -> [SignalPhrase.Code]? {
         guard case .signal(let slot) = term, case .codes(let codes)? = phrase(slot: slot)?.kind else { return nil }
         return codes
     }
 
-    /// The clauses of a text that has its own.
+    /// The clauses of a text that has its own clauses.
     func clauses(of term: Term, _ value: CELValueKey) -> SignalPhrase.Pair? {
         guard case .signal(let slot) = term, case .word(let words)? = phrase(slot: slot)?.kind,
             case .string(let text) = value.value
@@ -375,7 +378,7 @@ extension Policy {
 }
 
 extension Fact {
-    /// One fact for both; nil where they are not about one value.
+    /// One fact for both; nil if they are not about one value.
     func and(_ other: Fact, _ policy: Policy) -> Fact? {
         switch (self, other) {
         case (.within(let term, let bounds), .within(let second, let more)) where term == second:
@@ -387,7 +390,7 @@ extension Fact {
             else { return nil }
             return .within(term, [ordered.0, ordered.1])
         case (.isOne(let term, let values, false), .isOne(let second, let more, false)) where term == second:
-            // Values with clauses of their own stay apart.
+            // Values with their own clauses stay separate.
             guard !(values + more).contains(where: { policy.clauses(of: term, $0) != nil }) else { return nil }
             return .isOne(term, of: values + more.filter { !values.contains($0) }, false)
         case (.has(let slot, let values, false), .has(let second, let more, false)) where slot == second:
@@ -399,7 +402,7 @@ extension Fact {
     func or(_ other: Fact, _ policy: Policy) -> Fact? {
         switch (self, other) {
         case (.isOne(let term, let values, true), .isOne(let second, let more, true)) where term == second:
-            // Values with clauses of their own stay apart.
+            // Values with their own clauses stay separate.
             guard !(values + more).contains(where: { policy.clauses(of: term, $0) != nil }) else { return nil }
             return .isOne(term, of: values + more.filter { !values.contains($0) }, true)
         case (.has(let slot, let values, true), .has(let second, let more, true)) where slot == second:

@@ -8,7 +8,7 @@
 import CEL
 
 extension StatementReader {
-    /// The clauses; nil for what is always or never so.
+    /// The clauses; nil for a statement that is always or never true.
     func text(_ statement: Statement) -> String? {
         if case .always = statement { return nil }
         return joined(statement)
@@ -61,7 +61,7 @@ extension StatementReader {
         }
     }
 
-    /// A choice between clauses, or a fact that has one within it.
+    /// A choice between clauses, or a fact that contains one.
     private func isChoice(_ part: Statement) -> Bool {
         if case .any = part { return true }
         return isWide(part)

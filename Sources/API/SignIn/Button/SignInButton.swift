@@ -18,26 +18,26 @@ package struct SignInButton: Sendable {
     var style = Style.dark
     /// Pixels, within `heights`.
     var height = Self.usualHeight
-    /// Pixels, within `widths`; nil for as wide as the text needs.
+    /// Pixels, within `widths`; nil for the width that the text needs.
     var width: Int?
     var language = Catalogue.english
     var logo = Logo.beside
     /// Pixels of the rounded corners, within `radii`; at most half of the height.
     var radius = Self.usualRadius
-    /// Whether there is a line around it; nil for as the style has it.
+    /// Whether the button has a line around it; nil for the default of the style.
     var border: Border?
 
     package enum Style: String, Sendable, CaseIterable {
         case light, dark, outline
     }
 
-    /// Where the logo is.
+    /// The position of the logo.
     package enum Logo: String, Sendable, CaseIterable {
         /// Next to the text, both in the middle.
         case beside
-        /// At the edge where reading begins, with the text in the middle of the rest.
+        /// At the edge where reading begins. The text is in the middle of the rest.
         case edge
-        /// Without text: the text is the title that programs read.
+        /// Only the logo. Programs read the text as the title.
         case only
     }
 
@@ -60,7 +60,7 @@ package struct SignInButton: Sendable {
     func svg(service: String, mark: String) -> String {
         let text = kind.text(language, service: service)
         guard logo != .only else { return logoAlone(text: text, mark: mark) }
-        // Hundredths of a pixel as integers, so that numbers have the same digits on every machine.
+        // Integers in hundredths of a pixel, so that numbers have the same digits on every machine.
         let size = height * 100
         let (margin, icon, gap) = (size * 30 / 100, size * 48 / 100, size * 22 / 100)
         let fontSize = size * 40 / 100
@@ -68,11 +68,13 @@ package struct SignInButton: Sendable {
         let natural = margin * 2 + icon + gap + needed
         let total = width.map { $0 * 100 } ?? min(max(natural, Self.widths.lowerBound * 100), Self.widths.upperBound * 100)
         let room = total - margin * 2 - icon - gap
-        // If the reader's fonts are wider than estimated, or the button is narrow, the text is set closer.
+        // If the reader's fonts are wider than estimated, or the button is narrow, the letters move
+        // closer together.
         let shown = min(needed, room)
         let scaled = room < needed ? fontSize * room / needed : fontSize
         let isLeft = !language.isRightToLeft
-        // Both in the middle; or the logo at the edge, and the text in the middle of what is left.
+        // Both are in the middle; or the logo is at the edge, and the text in the middle of the
+        // rest.
         let start = logo == .edge ? margin : (total - icon - gap - shown) / 2
         let textStart = logo == .edge ? start + icon + gap + (room - shown) / 2 : start + icon + gap
         let iconX = isLeft ? start : total - start - icon

@@ -11,8 +11,8 @@ extension SignInRoutes {
         routes.open.get("/auth/button.svg", use: button).get("/auth/sign-in.js", use: signInScript)
     }
 
-    /// Cached for a day. Pages of every origin may show it, whatever they require of embedded resources (Fetch, section 3.7).
-    /// Opened directly, it can do nothing.
+    /// Cached for a day. Pages of every origin may show it, even if they restrict embedded
+    /// resources (Fetch, section 3.7). Opened directly, it can do nothing.
     private static let headers: HTTPFields = {
         var headers: HTTPFields = [
             .cacheControl: "public, max-age=86400", .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'; sandbox",

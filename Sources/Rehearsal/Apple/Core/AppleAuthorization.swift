@@ -59,14 +59,14 @@ package struct AppleAuthorization: Sendable {
             throw AppleRefusal(
                 .invalidRequest,
                 text == "web_message"
-                    ? "response_mode web_message is Apple's, and not part of this sandbox"
+                    ? "response_mode web_message is not supported in this sandbox"
                     : "response_mode must be query, fragment or form_post")
         }
         if wantsToken, mode == .query {
-            throw AppleRefusal(.invalidRequest, "response_mode must be fragment or form_post where response_type has id_token")
+            throw AppleRefusal(.invalidRequest, "response_mode must be fragment or form_post if response_type has id_token")
         }
         if !scopes.isEmpty, mode != .formPost {
-            throw AppleRefusal(.invalidRequest, "response_mode must be form_post where scope has name or email")
+            throw AppleRefusal(.invalidRequest, "response_mode must be form_post if scope has name or email")
         }
         self.mode = mode
         state = parameters["state"]

@@ -1,4 +1,4 @@
-// Failures that a test requests: what fails, where, and how often.
+// Failures that a test requests: the kind, the place, and the number of times.
 
 import Support
 
@@ -7,7 +7,7 @@ package enum AppleFailure: String, Sendable, Hashable, CaseIterable, Decodable {
     /// The endpoint answers 500, or 503.
     case status500 = "status-500"
     case status503 = "status-503"
-    /// The endpoint does not answer for some time, then returns 504.
+    /// The endpoint does not answer for some time, and then returns 504.
     case timeout
     /// 200 with a body that is not JSON.
     case garbage
@@ -25,12 +25,12 @@ package enum AppleFailure: String, Sendable, Hashable, CaseIterable, Decodable {
     /// The previous token or event again.
     case replay
 
-    /// Where a failure can happen.
+    /// The places where a failure can happen.
     package enum Place: String, Sendable, Hashable, CaseIterable, Decodable {
         case authorize, token, revoke, keys, usermigrationinfo, events
     }
 
-    /// Whether the failure can happen there.
+    /// Whether the failure can happen at this place.
     package func suits(_ place: Place) -> Bool {
         switch self {
         case .status500, .status503, .timeout, .garbage: place != .events
@@ -62,7 +62,7 @@ package enum AppleFailure: String, Sendable, Hashable, CaseIterable, Decodable {
 package struct AppleFailures: Sendable {
     /// The most orders waiting at one time.
     package static let maximum = 100
-    /// How often one order can happen at most.
+    /// The most times that one order can happen.
     package static let maximumTimes = 1_000
     /// The longest time-out, in seconds.
     package static let maximumSeconds = 300

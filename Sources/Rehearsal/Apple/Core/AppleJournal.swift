@@ -23,9 +23,9 @@ package struct AppleJournal: Sendable {
         package let status: Int?
         /// `error` of the response.
         package let error: String?
-        /// The cause, or what was done.
+        /// The cause, or the action.
         package let cause: String
-        /// What Apple would object to, though the sandbox does not.
+        /// A part that Apple would refuse, although the sandbox accepts it.
         package let warning: String?
         /// Names and values, tokens shortened; the client secret as its header and claims.
         package let parameters: [(name: String, value: String)]

@@ -5,7 +5,7 @@ import MailCrypto
 
 extension AppleState {
     /// Moves the app to another team; its users must be matched by `transfer_sub`.
-    /// - Returns: false if there is no such team, or the app already belongs to it.
+    /// - Returns: false if the team does not exist, or if the app already belongs to it.
     package mutating func transfer(_ client: AppleClient, to team: String, now: Int64) -> Bool {
         guard let from = self.team(of: client), let to = seed.team(team), from.id != to.id else { return false }
         transfers[client.id] = AppleTransfer(from: from.id, to: to.id, at: now)
@@ -23,7 +23,7 @@ extension AppleState {
 
     /// Answers /auth/usermigrationinfo, for the old and for the new team. Throws `AppleRefusal`.
     /// - Parameter authorization: the Authorization field.
-    /// - Returns: the response, and what was done.
+    /// - Returns: the response, and the action.
     package mutating func migrationInfo(
         _ form: AppleParameters, authorization: String?, now: Int64
     ) throws(AppleRefusal) -> (body: JSONObject, done: String) {
@@ -75,7 +75,7 @@ extension AppleState {
             throw AppleRefusal(
                 .invalidRequest, "the 60 days after the transfer ended \(span(now - transfer.at - Self.transferWindow)) ago")
         }
-        guard let user = seed.user(subject.userID) else { throw AppleRefusal(.invalidRequest, "there is no such user any more") }
+        guard let user = seed.user(subject.userID) else { throw AppleRefusal(.invalidRequest, "this user was deleted") }
         var body: JSONObject = ["sub": .string(Self.subject(user.id, team: team))]
         if let consent = consents[ClientUser(clientID: caller.client.id, userID: user.id)], let email = consent.email {
             body["email"] = .string(email)

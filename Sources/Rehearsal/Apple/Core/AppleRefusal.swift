@@ -13,9 +13,10 @@ package struct AppleRefusal: Error, Sendable, Hashable, CustomStringConvertible 
     }
 
     package let code: Code
-    /// For the developer: what is wrong, with the values that show it. Shown on the page and in the log, never in the response.
+    /// For the developer: the problem, with the values that show it. Shown on the page and in the
+    /// log, never in the response.
     package let cause: String
-    /// `error_description`, where Apple's responses were seen with one.
+    /// `error_description`, if Apple's responses have one for this error.
     package let detail: String?
 
     init(_ code: Code, _ cause: String, detail: String? = nil) {

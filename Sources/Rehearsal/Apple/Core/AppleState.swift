@@ -8,7 +8,7 @@ import SignIn
 struct AppleConsent: Sendable {
     /// Grows with each consent: codes and tokens of an earlier consent are no longer valid.
     let number: Int
-    /// The address that the client gets; nil if it never asked for one.
+    /// The address that the client gets; nil if it never requested one.
     var email: String?
     var isPrivate: Bool
 }
@@ -51,7 +51,7 @@ struct AppleTransfer: Sendable {
 
 /// Settings that can change while a sandbox runs.
 package struct AppleSettings: Sendable {
-    /// The user who signs in without the page; if nil, the page asks.
+    /// The user who signs in without the page; if nil, the page asks the user.
     package var auto: AutoAnswer?
     package var booleans: AppleBooleans
     /// Seconds.

@@ -16,7 +16,7 @@ extension AppleState {
     func caller(_ form: AppleParameters, hasAuthorization: Bool, now: Int64) throws(AppleRefusal) -> AppleCaller {
         if hasAuthorization {
             throw AppleRefusal(
-                .invalidRequest, "the request has an Authorization field: client_id and client_secret belong in the form alone")
+                .invalidRequest, "the request has an Authorization field: send client_id and client_secret only in the form")
         }
         let clientID = try form.required("client_id")
         let secret = try form.required("client_secret")
@@ -28,7 +28,7 @@ extension AppleState {
     }
 
     /// Answers /auth/token. Throws `AppleRefusal`, or the error that prevents signing a token.
-    /// - Returns: the response, and what was done.
+    /// - Returns: the response, and the action.
     package mutating func token(
         _ form: AppleParameters, hasAuthorization: Bool, failure: AppleFailure?, now: Int64
     ) throws -> (body: JSONObject, done: String) {
@@ -159,7 +159,7 @@ extension AppleState {
 
     /// Answers /auth/revoke: ends the user's tokens and authorization. A token that is no longer valid is not an error. Throws
     /// `AppleRefusal`.
-    /// - Returns: what was done.
+    /// - Returns: the action.
     package mutating func revoke(_ form: AppleParameters, hasAuthorization: Bool, now: Int64) throws(AppleRefusal) -> String {
         let caller = try caller(form, hasAuthorization: hasAuthorization, now: now)
         try form.require(only: ["client_id", "client_secret", "token", "token_type_hint"])

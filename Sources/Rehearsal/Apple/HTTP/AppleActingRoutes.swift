@@ -1,4 +1,5 @@
-// /sandbox: Apple's side on request of a test, beyond the web: sign-in on a device, a client secret, notifications.
+// /sandbox: Apple's actions outside the web, at the request of a test: sign-in on a device, a
+// client secret, notifications.
 
 import Foundation
 import HTTP
@@ -27,7 +28,7 @@ struct AppleActingRoutes: RouteModule {
         let clientSecret: String
     }
 
-    /// A client secret, for tests without a library for it; also a wrong one.
+    /// A client secret, valid or invalid, for tests without a library for it.
     private func mint(_ request: Request, _ context: APIContext) async throws -> Response {
         let order = try await request.decode(SecretOrder.self, context)
         let lifetime = order.expiresIn ?? 3_600
@@ -41,7 +42,7 @@ struct AppleActingRoutes: RouteModule {
         guard let team,
             let key = team.keys.first(where: { $0.privatePEM != nil && (order.keyId == nil || $0.id == order.keyId) }),
             let pem = key.privatePEM
-        else { throw Problem.invalid("the team has no such key whose private part is known", at: "/key_id") }
+        else { throw Problem.invalid("the team has no such key with a known private part", at: "/key_id") }
         let secret = try IdentitySigningKey(pem: pem).sign(
             [
                 "iss": .string(team.id), "iat": .integer(now), "exp": .integer(now + lifetime), "aud": .string(issuer),
@@ -72,7 +73,7 @@ struct AppleActingRoutes: RouteModule {
                 AppleAuthorization(native: client, scopes: scopes, nonce: order.nonce), answer, failure: failure, now: now)
             state.journal.note(
                 at: now, "POST", "/sandbox/authorize", clientID: client.id, status: 200,
-                cause: "\(user.id) was let in by a native app")
+                cause: "\(user.id) signed in with a native app")
             return response
         }
         var body: JSONObject = [:]

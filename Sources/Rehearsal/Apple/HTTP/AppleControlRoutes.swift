@@ -41,7 +41,7 @@ struct AppleControlRoutes: RouteModule {
 
     private func privateKey(_ id: String) throws -> Response {
         let pem = place.change { state, _ in state.seed.teams.flatMap(\.keys).first { $0.id == id }?.privatePEM }
-        guard let pem else { throw Problem.notFound("there is no key of this id whose private part is known") }
+        guard let pem else { throw Problem.notFound("no key of this id has a known private part") }
         return Response(type: "application/x-pem-file", body: .init(string: pem))
     }
 
@@ -59,7 +59,7 @@ struct AppleControlRoutes: RouteModule {
     private func setClock(_ request: Request, _ context: APIContext) async throws -> Response {
         let order = try await request.decode(ClockOrder.self, context)
         guard (order.advance == nil) != (order.offset == nil) else {
-            throw Problem.invalid("either advance or offset, in seconds")
+            throw Problem.invalid("send either advance or offset, in seconds")
         }
         let limit = AppleState.maximumClockOffset
         guard (-limit...limit).contains(order.advance ?? order.offset ?? 0),
@@ -69,7 +69,7 @@ struct AppleControlRoutes: RouteModule {
     }
 
     private struct SettingsOrder: Decodable {
-        /// A user, or `cancel: true`; with `ask: true` the page asks again.
+        /// A user, or `cancel: true`; with `ask: true` the page asks the user again.
         let auto: String?
         let cancel: Bool?
         let ask: Bool?
@@ -80,7 +80,7 @@ struct AppleControlRoutes: RouteModule {
     private func set(_ request: Request, _ context: APIContext) async throws -> Response {
         let order = try await request.decode(SettingsOrder.self, context)
         guard [order.auto != nil, order.cancel == true, order.ask == true].count(where: { $0 }) <= 1 else {
-            throw Problem.invalid("only one of auto, cancel and ask")
+            throw Problem.invalid("send only one of auto, cancel and ask")
         }
         let booleans: AppleBooleans? = try OrderWord.read(order.booleans, "/booleans")
         if let lifetime = order.idTokenLifetime, !(1...31_536_000).contains(lifetime) {

@@ -16,7 +16,7 @@ struct AppleEventSender: Sendable {
     init() {
         var configuration = HTTPClient.Configuration(redirectConfiguration: .disallow)
         configuration.timeout.connect = Self.timeout
-        // Does not wait for an app that is not listening.
+        // The sender does not wait for an app that is not listening.
         configuration.connectionPool.retryConnectionEstablishment = false
         client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: configuration)
     }
@@ -42,8 +42,8 @@ struct AppleEventSender: Sendable {
             return Outcome(
                 status: status,
                 cause: isTaken
-                    ? "the app took \(notification.type)"
-                        + (body.map { !$0.isEmpty } ?? true ? "; Apple wants an answer without a body" : "")
+                    ? "the app accepted \(notification.type)"
+                        + (body.map { !$0.isEmpty } ?? true ? "; Apple expects a response without a body" : "")
                     : "the app refused \(notification.type), and Apple does not repeat it")
         } catch {
             return Outcome(status: nil, cause: "\(notification.type) was not delivered: \(Self.words(error))")

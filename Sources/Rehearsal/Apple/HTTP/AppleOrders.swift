@@ -16,7 +16,7 @@ extension AppleState {
     /// A user who is not deleted. Throws `Problem` (422).
     func ordered(user id: String) throws -> AppleUser {
         guard let user = users.first(where: { $0.id == id }) else {
-            throw Problem.invalid("there is no such user, or no longer", at: "/user")
+            throw Problem.invalid("this user does not exist or was deleted", at: "/user")
         }
         return user
     }

@@ -159,7 +159,7 @@ struct AppleRoutes: RouteModule {
             case .cancel?: return try respond(next.0, nil, failure: order?.failure, read)
             case .user(let id)?:
                 guard let user = next.2.first(where: { $0.0.id == id })?.0 else {
-                    throw AppleRefusal(.invalidRequest, "the user \(id) of --auto does not exist any more: POST /sandbox/reset")
+                    throw AppleRefusal(.invalidRequest, "the user \(id) of --auto was deleted: POST /sandbox/reset")
                 }
                 return try respond(next.0, AppleUserAnswer(user), failure: order?.failure, read)
             case nil:
@@ -209,7 +209,7 @@ struct AppleRoutes: RouteModule {
             let entry = state.journal.note(
                 at: now, "GET", "/auth/authorize", clientID: authorization.client.id, status: 200,
                 error: answer == nil ? "user_cancelled_authorize" : nil,
-                cause: (answer.map { "\($0.user.id) was let in" } ?? "the user cancelled") + ordered,
+                cause: (answer.map { "\($0.user.id) signed in" } ?? "the user cancelled") + ordered,
                 warning: authorization.warning, parameters: parameters)
             return (response, entry)
         }

@@ -1,9 +1,9 @@
-// Holds the state during requests: one change at a time, each with the time of the sandbox's clock.
+// The state between requests: one change at a time, each with the time of the sandbox's clock.
 
 import Logging
 import Synchronization
 
-/// Holds the state.
+/// Contains the state.
 final class AppleStatePlace: Sendable {
     private let state: Mutex<AppleState>
     private let base: @Sendable () -> Int64

@@ -114,7 +114,7 @@ struct AppleViews: Sendable {
         switch auto {
         case .user(let id)?: "\(id), without being asked"
         case .cancel?: "no one: each request is cancelled"
-        case nil: "whoever is picked on the page"
+        case nil: "the user who is chosen on the page"
         }
     }
 

@@ -1,4 +1,5 @@
-// The page on which a sign-in button is put together and copied. It works without scripts, but for PNG.
+// The page on which a developer chooses and copies a sign-in button. It works without scripts,
+// except for PNG.
 
 import API
 import HTTP
@@ -7,11 +8,12 @@ import Languages
 import Support
 
 struct SandboxButtonPage {
-    /// A parameter of the button: what the form and the copied lines call it, and its values; a range for a number.
+    /// A parameter of the button: its names in the form and in the copied lines, and its values; a
+    /// range for a number.
     private struct Field {
         let name: String
         let label: String
-        /// The value that need not be written.
+        /// The default value, which need not be written.
         let usual: String
         var values: [String] = []
         var range: ClosedRange<Int>?
@@ -37,7 +39,7 @@ struct SandboxButtonPage {
 
     private let url: String
     private let clientID: String
-    /// By parameter; only those that are not the usual ones.
+    /// The chosen values by parameter, without the default ones.
     private var chosen: [String: String] = [:]
 
     /// Throws `Problem` (400) for a parameter that no button has.

@@ -1,4 +1,4 @@
-// Failures that a developer orders: what fails, where, and how often.
+// Failures that a developer orders: the kind, the place, and the number of times.
 
 import Support
 import Synchronization
@@ -7,7 +7,7 @@ import Synchronization
 package enum SandboxPart: String, Sendable, Hashable, CaseIterable {
     case decisions, token, keys, discovery, authorize, userinfo, page, streams, api, mail, deliveries
 
-    /// The beginnings of its paths; none for what is not a request.
+    /// The beginnings of its paths; empty for parts that serve no requests.
     package var paths: [String] {
         switch self {
         case .decisions: ["/v1/decisions"]
@@ -24,28 +24,28 @@ package enum SandboxPart: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// How it fails.
+/// The kind of failure.
 package enum SandboxFailure: String, Sendable, Hashable, CaseIterable {
     case status500 = "status-500"
     case status503 = "status-503"
     /// Answers late.
     case slow
-    /// Does nothing, and gives no answer for some time, then 504.
+    /// Does nothing, gives no answer for some time, and then answers 504.
     case timeout
-    /// Does what was asked, and gives no answer for some time, then 504.
+    /// Does the work, gives no answer for some time, and then answers 504.
     case lostAnswer = "lost-answer"
 
-    /// Whether it can happen there.
+    /// Whether it can happen in this part.
     package func suits(_ part: SandboxPart) -> Bool {
         switch part {
-        // SMTP answers 451, whatever the word.
+        // SMTP answers 451, so only one word is allowed.
         case .mail: self == .status503
         case .deliveries: self != .lostAnswer
         default: true
         }
     }
 
-    /// The status of the answer; nil for that of the service.
+    /// The status of the answer; nil for the service's own status.
     var status: Int? {
         switch self {
         case .status500: 500
@@ -60,7 +60,7 @@ package enum SandboxFailure: String, Sendable, Hashable, CaseIterable {
 package final class SandboxFailures: Sendable {
     /// The most orders waiting at one time.
     package static let maximum = 100
-    /// How often one order can happen at most.
+    /// The most times that one order can happen.
     package static let maximumTimes = 1_000
     /// The longest wait, in seconds.
     package static let maximumSeconds = 300

@@ -1,4 +1,4 @@
-// Around every request of a sandbox: the failures that were ordered, and the journal.
+// Wraps every request of a sandbox: the ordered failures, and the journal.
 
 import Accounts
 import Events
@@ -18,7 +18,7 @@ struct SandboxGate: RouterMiddleware {
 
     /// Octets of a response that are read for its error.
     private static let maximumError = 65_536
-    /// Orders and pages of the sandbox itself never fail, and no one looks for them in the journal.
+    /// Orders and pages of the sandbox itself never fail, and are not in the journal.
     private static let quiet = ["/sandbox", "/healthz", "/readyz", "/metrics"]
 
     func handle(
@@ -26,17 +26,17 @@ struct SandboxGate: RouterMiddleware {
     ) async throws -> Response {
         let path = request.uri.path
         guard Self.isOfThisMachine(request.head.authority) else {
-            return Problem.invalid("the sandbox answers at 127.0.0.1 and localhost alone").response(requestID: context.requestID)
+            return Problem.invalid("the sandbox answers only at 127.0.0.1 and localhost").response(requestID: context.requestID)
         }
         if path.utf8.starts(with: "/sandbox".utf8), request.method != .get, let origin = request.headers[.origin],
             !Self.isOfThisMachine(origin.split(separator: "/").last.map(String.init))
         {
-            return Problem(.forbidden, "forbidden", "A page of another site cannot give orders")
+            return Problem(.forbidden, "forbidden", "A page of another site cannot change the sandbox")
                 .response(requestID: context.requestID)
         }
         guard !Self.quiet.contains(where: { path.utf8.starts(with: $0.utf8) }) else { return try await next(request, context) }
         let order = failures.take(path: path)
-        // Whoever looks while a request hangs sees it.
+        // The journal shows the request while it hangs.
         if let order, order.failure == .timeout || order.failure == .lostAnswer {
             note(request, path, order.failure.status ?? 504, error: nil, cause: order.words)
         }
@@ -62,8 +62,9 @@ struct SandboxGate: RouterMiddleware {
         return response
     }
 
-    /// A name of another site could lead to this machine, and its pages would read what is here.
-    /// - Parameter authority: a host, with a port or without.
+    /// Another site's name could lead to this machine, and pages of that site could then read this
+    /// sandbox.
+    /// - Parameter authority: a host, with or without a port.
     private static func isOfThisMachine(_ authority: String?) -> Bool {
         guard let authority else { return false }
         return ["127.0.0.1", "localhost", "[::1]"].contains { host in
@@ -96,7 +97,8 @@ struct SandboxGate: RouterMiddleware {
         return problem.response(requestID: nil)
     }
 
-    /// What an error response says: the problem's name, or OAuth's error; and the details. The response keeps its body.
+    /// The content of an error response: the problem's name, or OAuth's error; and the details. The
+    /// response keeps its body.
     private static func read(_ response: inout Response) async -> (error: String?, cause: String?) {
         let media = response.headers[.contentType] ?? ""
         guard response.status.code >= 400, let length = response.body.contentLength, length <= maximumError,
@@ -112,7 +114,7 @@ struct SandboxGate: RouterMiddleware {
         let type = object["type"]?.string.map {
             String(decoding: Array($0.utf8).split(separator: UInt8(ascii: ":")).last ?? [], as: UTF8.self)
         }
-        // A member of the body that is wrong is named in the list of errors alone.
+        // Only the list of errors names the invalid member of the body.
         let member = object["errors"]?.array?.first?.object
         let named = member.flatMap { member in
             member["detail"]?.string.map { "\(member["pointer"]?.string ?? "") \($0)" }
@@ -121,7 +123,7 @@ struct SandboxGate: RouterMiddleware {
         return (object["error"]?.string ?? type, cause?.withoutControls(limit: 600))
     }
 
-    /// What a page says that refuses: beside the field, or as its heading.
+    /// The reason on a page that refuses: next to the field, or as its heading.
     private static func cause(ofPage html: String) -> String? {
         let found = html.firstMatch(of: /role="alert"[^>]*>([^<]+)</) ?? html.firstMatch(of: /<h1[^>]*>([^<]+)</)
         return found.map { Self.unescaped(String($0.output.1)).withoutControls(limit: 600) }

@@ -1,8 +1,8 @@
-// The newest requests to the sandbox, and why they were refused.
+// The newest requests to the sandbox, and the reasons for refusals.
 
 import Synchronization
 
-/// What was asked and answered.
+/// The requests and their responses.
 final class SandboxJournal: Sendable {
     /// The most entries that are kept.
     static let maximum = 200
@@ -17,9 +17,9 @@ final class SandboxJournal: Sendable {
         /// Without the query; for mail the command, `RCPT` or `DATA`.
         let path: String
         let status: Int
-        /// The problem's name, or `error` of OAuth; nil where nothing is wrong.
+        /// The problem's name, or `error` of OAuth; nil if nothing is wrong.
         let error: String?
-        /// Why it was refused, or which failure was ordered.
+        /// The reason for the refusal, or the ordered failure.
         let cause: String?
 
         var isRefusal: Bool { status >= 400 }

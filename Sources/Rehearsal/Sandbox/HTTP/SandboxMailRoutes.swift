@@ -18,11 +18,11 @@ struct SandboxMailRoutes: RouteModule {
     let desk: SandboxDesk
     let pool: BlockingPool
 
-    /// Octets of a message and what is around it.
+    /// Octets of a message and its surrounding JSON.
     private static let bodyLimit = 12 << 20
     /// The longest wait for a message, in seconds.
     private static let maximumWait: Int64 = 60
-    /// Between two looks while someone waits.
+    /// The pause between two reads of the mailbox while a client waits.
     private static let pause: Duration = .milliseconds(50)
     /// Recipients of one message.
     private static let maximumRecipients = 50
@@ -51,7 +51,7 @@ struct SandboxMailRoutes: RouteModule {
         let client: String?
     }
 
-    /// What SMTP answers, and where the message is shown.
+    /// The SMTP reply, and the numbers under which the message is shown.
     struct SendView: Encodable {
         struct Recipient: Encodable {
             let to: String
@@ -92,7 +92,7 @@ struct SandboxMailRoutes: RouteModule {
             client: query["client"]?.text)
     }
 
-    /// A message of its parts.
+    /// A message made from its parts.
     private func written(_ request: Request, _ context: APIContext, _ room: SandboxMailRoom) async throws -> Letter {
         let order = try await request.decode(MailOrder.self, context)
         let answered = try order.replyTo.map { number in
@@ -136,7 +136,7 @@ struct SandboxMailRoutes: RouteModule {
         return Letter(sender: sender, recipients: recipients, octets: octets, client: client ?? "127.0.0.1")
     }
 
-    /// As a sending server does: recipients that have to wait for a transaction of their own get one.
+    /// Sends like a mail server: recipients that need a transaction of their own get one.
     private static func send(_ letter: Letter, to room: SandboxMailRoom) -> SendView {
         var views: [SendView.Recipient] = []
         var mails: [Int] = []
@@ -209,7 +209,7 @@ struct SandboxMailRoutes: RouteModule {
 
     private struct MailList: Encodable { let items: [MailView] }
 
-    /// The oldest first. With `wait`, answers once there is one, or after so many seconds.
+    /// The oldest first. With `wait`, answers when there is a message, or after this many seconds.
     private func list(_ request: Request, _ context: APIContext) async throws -> Response {
         let query = try request.query(["to", "side", "after", "wait"])
         func number(_ name: WireText, _ range: ClosedRange<Int64>) throws -> Int64? {
@@ -247,7 +247,8 @@ struct SandboxMailRoutes: RouteModule {
 
     private struct MailboxOrder: Decodable {
         let address: String
-        /// A code, an enhanced code and a text, as in `550 5.1.1 no such mailbox`; without it the mailbox takes mail again.
+        /// A code, an enhanced code and a text, as in `550 5.1.1 no such mailbox`; without it the
+        /// mailbox accepts mail again.
         let refuse: String?
     }
 

@@ -55,7 +55,7 @@ struct SandboxOrderRoutes: RouteModule {
 
     private func token(_ request: Request, _ context: APIContext) async throws -> Response {
         let wanted = try await request.decode(TokenOrder.self, context)
-        // A nonce is made unless there is to be none: an empty text.
+        // A nonce is made unless the request has an empty text for none.
         let made = try wanted.nonce ?? Base32.characters(fromRandom: SecureRandom.bytes(count: 16))
         let nonce = made.isEmpty ? nil : made
         if let user = wanted.user {
@@ -81,7 +81,7 @@ struct SandboxOrderRoutes: RouteModule {
         return try .json(TokenView(identityToken: token, nonce: nonce, sub: sub))
     }
 
-    /// A user of the installation signs in, as with a code: what the app gets is the provider's own token.
+    /// Signs in a user of the installation, as with a code: the app gets the provider's own token.
     private func signIn(_ user: String, _ clientID: String, _ nonce: String?) async throws -> Response {
         let now = desk.clock.now
         let (algorithm, redirect) = try await pool.run { [store] in
@@ -119,7 +119,7 @@ struct SandboxOrderRoutes: RouteModule {
     private func setClock(_ request: Request, _ context: APIContext) async throws -> Response {
         let order = try await request.decode(ClockOrder.self, context)
         guard (order.advance == nil) != (order.offset == nil) else {
-            throw Problem.invalid("either advance or offset, in seconds")
+            throw Problem.invalid("send either advance or offset, in seconds")
         }
         guard order.advance.map(desk.clock.advance) ?? order.offset.map(desk.clock.set(offset:)) ?? false else {
             throw Problem.invalid(
@@ -201,7 +201,7 @@ struct SandboxOrderRoutes: RouteModule {
 
     private struct UserList: Encodable { let items: [UserView] }
 
-    /// Adds a user, or changes the one who is there.
+    /// Adds a user, or changes an existing one.
     private func setUser(_ request: Request, _ context: APIContext) async throws -> Response {
         let order = try await request.decode(UserOrder.self, context)
         guard !order.user.utf8.isEmpty else { throw Problem.invalid("must be the name of a user", at: "/user") }

@@ -1,4 +1,5 @@
-// The page of a sandbox: what arrived, what was asked, and why it was refused. Server-rendered; values are escaped.
+// The page of a sandbox: mail, requests, and the reasons for refusals. Server-rendered; values are
+// escaped.
 
 import HTTP
 import HTTPTypes

@@ -6,7 +6,7 @@ import RelayCore
 
 struct SandboxDeliveryReport {
     let recipient: String
-    /// What the mailbox answered: a code, an enhanced code and a text.
+    /// The reply of the mailbox: a code, an enhanced code and a text.
     let reply: String
     let original: MessageState
     let to: String

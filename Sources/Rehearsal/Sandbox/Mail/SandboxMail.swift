@@ -1,11 +1,11 @@
-// A message that arrived in a mailbox of the sandbox, and how it reads.
+// A message in a mailbox of the sandbox, and its readable form.
 
 import InternetMessage
 import Support
 
-/// Whose mailbox it is.
+/// The owner of a mailbox.
 package enum MailSide: String, Sendable, Hashable, CaseIterable {
-    /// An address of the team, or of anyone else to whom users write.
+    /// An address of the team, or of another correspondent of users.
     case team
     /// An inbox of a user.
     case user
@@ -23,7 +23,7 @@ package struct SandboxMail: Sendable {
     package let recipient: String
     /// As it arrived, lines ended by CRLF.
     package let octets: [UInt8]
-    /// The header section as people read it.
+    /// The header section in readable form.
     package let from: String
     package let to: String
     package let replyTo: String?
@@ -34,10 +34,10 @@ package struct SandboxMail: Sendable {
     /// Six digits, if Postern itself sent them: a code for a sign-in, an inbox or an address.
     package let code: String?
 
-    /// Octets of a text that are shown; the whole message is at its own address.
+    /// Octets of a text that are shown. The whole message has its own address.
     private static let maximumText = 20_000
 
-    /// - Parameter own: the author of Postern's own mail, as in an envelope.
+    /// - Parameter own: the author of Postern's own mail, in the form of an envelope.
     init(
         number: Int, at: Int64, side: MailSide, sender: String, recipient: String, octets: [UInt8], own: String
     ) {
@@ -75,7 +75,7 @@ package struct SandboxMail: Sendable {
         return nil
     }
 
-    /// The address that an answer goes to, as a program reads it: Reply-To, or From; nil for none.
+    /// The address for a reply, as a mail program reads it: Reply-To, or From; nil for none.
     package var answerAddress: String? {
         let header = Message.parse(octets).header
         return (header.first("Reply-To") ?? header.first("From")).flatMap {
@@ -84,7 +84,7 @@ package struct SandboxMail: Sendable {
     }
 }
 
-/// The newest messages of all mailboxes, and which mailboxes refuse mail.
+/// The newest messages of all mailboxes, and the mailboxes that refuse mail.
 package struct SandboxMailboxes: Sendable {
     /// The most messages that are kept.
     package static let maximum = 500
@@ -93,7 +93,7 @@ package struct SandboxMailboxes: Sendable {
 
     /// The oldest first.
     package private(set) var mails: [SandboxMail] = []
-    /// Addresses in lower case, and what they answer.
+    /// Addresses in lower case, and their replies.
     private var refusing: [WireText: String] = [:]
     private var count = 0
 
@@ -110,10 +110,10 @@ package struct SandboxMailboxes: Sendable {
         return mail
     }
 
-    /// What a mailbox answers to mail: nil if it takes it.
+    /// The reply of a mailbox that refuses mail; nil if it accepts mail.
     func refusal(of address: String) -> String? { refusing[WireText(address.asciiLowercased)] }
 
-    /// Lets a mailbox refuse mail; nil: take it again. False for one mailbox too many.
+    /// Makes a mailbox refuse mail; nil: accept mail again. False if too many mailboxes refuse.
     mutating func set(refusal: String?, of address: String) -> Bool {
         let key = WireText(address.asciiLowercased)
         guard refusal == nil || refusing[key] != nil || refusing.count < Self.maximumRefusing else { return false }
@@ -121,7 +121,8 @@ package struct SandboxMailboxes: Sendable {
         return true
     }
 
-    /// Empties everything; numbers go on, so that no one takes a new message for an old one.
+    /// Empties all mailboxes. Numbers continue, so that a new message never has the number of an
+    /// old one.
     mutating func clear() {
         mails = []
         refusing = [:]

@@ -8,7 +8,7 @@ import MilterTesting
 import Support
 import Synchronization
 
-/// One reply of SMTP: the code, the enhanced code and the text in one line.
+/// One SMTP reply: the code, the enhanced code and the text in one line.
 package struct SandboxReply: Sendable, Hashable {
     package let code: Int
     package let enhanced: String
@@ -20,7 +20,7 @@ package struct SandboxReply: Sendable, Hashable {
 
     static let recipientTaken = SandboxReply(250, "2.1.5", "Ok")
 
-    /// Nil for an answer that refuses nothing.
+    /// Nil for a reply that refuses nothing.
     init?(_ reply: MilterReply) {
         switch reply {
         case .reject(let failure): self.init(failure.code, failure.enhancedStatus, failure.lines.joined(separator: " "))
@@ -33,11 +33,12 @@ package struct SandboxReply: Sendable, Hashable {
     package var isAccepted: Bool { code / 100 == 2 }
 }
 
-/// Mailboxes, and the way to them. Calls block; use it from the threads of a pool.
+/// Mailboxes, and the filter before them. Calls block; use it from the threads of a pool.
 final class SandboxMailRoom: Sendable {
-    /// Where copies of a message for other accounts go in an installation; here the client sends them itself.
+    /// The host for copies of a message for other accounts, in an installation. Here the client
+    /// sends them itself.
     private static let hop = "127.0.0.1"
-    /// A report about a report would go on for ever.
+    /// Reports about reports would never end.
     private static let maximumReports = 1
 
     private let store: Store
@@ -51,10 +52,10 @@ final class SandboxMailRoom: Sendable {
     private let count = Mutex(0)
 
     /// - Parameters:
-    ///   - handler: decides about every message.
+    ///   - handler: the filter that decides about every message.
     ///   - own: the author of Postern's own mail.
     ///   - arrived: called for each message in a mailbox.
-    ///   - refused: called for each refusal with the command that got it, `RCPT` or `DATA`.
+    ///   - refused: called for each refusal with its command, `RCPT` or `DATA`.
     init(
         store: Store, handler: any MilterHandler, failures: SandboxFailures, own: String, now: @escaping @Sendable () -> Int64,
         arrived: @escaping @Sendable (SandboxMail) -> Void, refused: @escaping @Sendable (String, SandboxReply) -> Void
@@ -63,7 +64,7 @@ final class SandboxMailRoom: Sendable {
         (self.now, self.arrived, self.refused) = (now, arrived, refused)
     }
 
-    /// The reply, which the developer sees too if it refuses something.
+    /// Returns the reply, and also reports it to the developer if it refuses something.
     func told(_ command: String, _ reply: SandboxReply) -> SandboxReply {
         if !reply.isAccepted { refused(command, reply) }
         return reply
@@ -74,7 +75,7 @@ final class SandboxMailRoom: Sendable {
 
     func clear() { state.withLock { $0.clear() } }
 
-    /// As `SandboxMailboxes.set`.
+    /// The same as `SandboxMailboxes.set`.
     func set(refusal: String?, of address: String) -> Bool { state.withLock { $0.set(refusal: refusal, of: address) } }
 
     /// A connection of an SMTP client.
@@ -82,7 +83,7 @@ final class SandboxMailRoom: Sendable {
         SandboxMailConnection(self, handler, peer: address, daemonName: "smtpd")
     }
 
-    /// A name for a message on its way, as Postfix's queue ids.
+    /// A name for a message in transit, like Postfix's queue ids.
     func nextQueueID() -> String {
         count.withLock { count in
             count += 1
@@ -90,12 +91,12 @@ final class SandboxMailRoom: Sendable {
         }
     }
 
-    /// What an order makes every message answer; nil for none.
+    /// The reply that an order sets for every message; nil for none.
     func orderedReply() -> SandboxReply? {
         failures.take(.mail).map { _ in SandboxReply(451, "4.3.0", "As ordered") }
     }
 
-    /// Puts a message that the filter accepted where it goes. Returns the numbers under which it is shown.
+    /// Delivers a message that the filter accepted. Returns the numbers under which it is shown.
     func deliver(_ message: MessageState, reports: Int = 0) -> [Int] {
         message.recipients.compactMap { path in
             let recipient = Self.withoutBrackets(path)
@@ -115,14 +116,14 @@ final class SandboxMailRoom: Sendable {
         }
     }
 
-    /// An address from which a team may write is the team's; everything else is an inbox.
+    /// An address from which a team may write belongs to the team; every other address is an inbox.
     private func side(of recipient: String) -> MailSide {
         guard let address = AddrSpec(envelope: recipient) else { return .team }
         let isTeams = (try? store.sources.teams(registering: address).isEmpty) == false
         return isTeams ? .team : .user
     }
 
-    /// Returns a message to its sender, as the MTA of an installation does: through the filter.
+    /// Returns a message to its sender, like the MTA of an installation: through the filter.
     private func report(_ refusal: String, about message: MessageState, _ recipient: String, to sender: String, reports: Int) {
         let report = SandboxDeliveryReport(
             recipient: recipient, reply: refusal, original: message, to: sender, id: nextQueueID(), now: now())
@@ -140,7 +141,7 @@ final class SandboxMailRoom: Sendable {
     }
 }
 
-/// One connection to the mail room. For one thread at a time: its owner sees to that.
+/// One connection to the mail system. Its owner ensures that only one thread uses it at a time.
 final class SandboxMailConnection: @unchecked Sendable {
     private let room: SandboxMailRoom
     private let reports: Int

@@ -1,4 +1,5 @@
-// A small SMTP server on loopback (RFC 5321): the port of a sandbox to which apps, users and Postern itself send.
+// A small SMTP server on loopback (RFC 5321): apps, users and Postern itself send to this port of a
+// sandbox.
 
 import Concurrency
 import Database
@@ -8,7 +9,7 @@ import NIOPosix
 import ServiceLifecycle
 import Support
 
-/// Listens from the start, so that its port is known; serves once it runs.
+/// Listens from the start, so that its port is known. It serves after `serve` is called.
 struct SandboxSMTPServer: Sendable {
     typealias Connection = AcceptedConnection<ByteBuffer, ByteBuffer>
     typealias Listener = NIOAsyncChannel<Connection, Never>
@@ -16,7 +17,7 @@ struct SandboxSMTPServer: Sendable {
     private let listener: Listener
     let port: Int
 
-    /// Throws `APIServiceError` where the port cannot be listened on.
+    /// Throws `APIServiceError` if the server cannot listen on the port.
     /// - Parameter port: 0 for any free one.
     static func listen(port: Int) async throws -> SandboxSMTPServer {
         let listener: Listener
@@ -34,18 +35,18 @@ struct SandboxSMTPServer: Sendable {
         return SandboxSMTPServer(listener: listener, port: listener.channel.localAddress?.port ?? port)
     }
 
-    /// Ends the listener where it never served.
+    /// Ends the listener if it never served.
     func close() { listener.channel.close(promise: nil) }
 
     /// Serves until the graceful shutdown.
-    /// - Parameter pool: runs what blocks.
+    /// - Parameter pool: runs blocking calls.
     func serve(_ room: SandboxMailRoom, pool: BlockingPool, limit: Int) async throws {
         try await cancelWhenGracefulShutdown {
             try await listener.executeThenClose { connections in
                 try await withThrowingDiscardingTaskGroup { group in
                     for try await connection in connections {
                         group.addTask {
-                            // A client that goes away ends its own connection only.
+                            // A client that disconnects ends only its own connection.
                             try? await connection.take().executeThenClose { inbound, outbound in
                                 let peer = connection.channel.remoteAddress?.ipAddress ?? "127.0.0.1"
                                 var dialogue = SandboxSMTPDialogue(
@@ -66,7 +67,7 @@ struct SandboxSMTPServer: Sendable {
     }
 }
 
-/// The mail room's port in the group of services.
+/// The SMTP server in the group of services.
 struct SandboxMailService: Service {
     let server: SandboxSMTPServer
     let room: SandboxMailRoom
@@ -83,7 +84,7 @@ struct SandboxMailService: Service {
 /// The server's side of one connection.
 struct SandboxSMTPDialogue {
     static let greeting = "220 sandbox.example ESMTP Postern sandbox\r\n"
-    /// Octets of a command line (RFC 5321 section 4.5.3.1.4 asks for 512 at least).
+    /// Octets of a command line (RFC 5321 section 4.5.3.1.4 requires at least 512).
     private static let maximumLine = 4_096
 
     let connection: SandboxMailConnection
@@ -100,7 +101,7 @@ struct SandboxSMTPDialogue {
         (self.connection, self.pool, self.limit) = (connection, pool, limit)
     }
 
-    /// Takes octets of the client; returns the replies, and whether the connection ends.
+    /// Processes octets of the client; returns the replies, and whether the connection ends.
     mutating func take(_ octets: [UInt8]) async -> (replies: String, isOver: Bool) {
         var replies = ""
         for octet in octets where !isOver {
@@ -185,7 +186,7 @@ struct SandboxSMTPDialogue {
         _ = try? await pool.run { [connection] in connection.helo(host) }
     }
 
-    /// The path in angle brackets after `MAIL FROM:` or `RCPT TO:`, and the parameters behind it.
+    /// The path in angle brackets after `MAIL FROM:` or `RCPT TO:`, and the parameters after it.
     static func path(_ text: String, after start: String) -> (path: String, arguments: [String])? {
         let octets = Array(text.utf8)
         guard octets.count > start.utf8.count,

@@ -174,8 +174,8 @@ extension PortalPage {
         }
         let words = request.words
         let ceremony =
-            upstream?.settings.isOnly == true ? nil : try request.sessionToken.flatMap { try ceremony(.create, browser: $0) }
-        let newPasskey = try await newPasskey(session, ceremony)
+            upstream?.settings.isOnly == true ? nil : try request.sessionToken.flatMap { try self.ceremony(.create, browser: $0) }
+        let newPasskey = try await self.newPasskey(session, ceremony)
         let view = SecurityView(
             problem: problem, toldOfPasskeys: request.notice(.passkeys), toldOfSessions: request.notice(.sessions),
             passkeys: found.passkeys.map { passkey in

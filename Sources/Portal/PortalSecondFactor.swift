@@ -91,7 +91,7 @@ extension PortalPage {
         factors.isEmpty || session.level >= min(level(for: session), .twoFactor)
     }
 
-    private func factors(_ session: PageSession) throws -> SecondFactors {
+    private func secondFactors(_ session: PageSession) throws -> SecondFactors {
         try store.authenticators.factors(user: session.userID, host: passkeyHost)
     }
 
@@ -108,11 +108,11 @@ extension PortalPage {
         guard let token = request.sessionToken, let session = try await session(request) else {
             return request.redirect(request.step("/me/sign-in"))
         }
+        let sheet = request.sheet
         let (level, factors, team) = try await pool.run {
-            let sheet = request.sheet
-            return (
-                try sheet.map { try level($0, for: session) } ?? level(for: session), try factors(session),
-                try sheet.map(appearance)?.teamName
+            (
+                try sheet.map { try self.level($0, for: session) } ?? self.level(for: session),
+                try secondFactors(session), try sheet.map(appearance)?.teamName
             )
         }
         guard session.level < level else { return request.redirect(onward(request)) }
@@ -120,13 +120,13 @@ extension PortalPage {
             return try await askForSecond(
                 request, factors, level, team: team, problem: problem, status: status)
         }
-        let ceremony = passkeyHost == nil ? nil : try ceremony(.create, browser: token)
+        let ceremony = passkeyHost == nil ? nil : try self.ceremony(.create, browser: token)
         guard ceremony != nil || level < .passkey else {
             throw PortalRefusal(
                 status: .forbidden, title: "A passkey is needed here",
                 text: "This service has no passkeys, and the app accepts nothing else. Tell the team of the app.")
         }
-        let newPasskey = try await newPasskey(session, ceremony)
+        let newPasskey = try await self.newPasskey(session, ceremony)
         let view = NewFactorView(
             csrf: PortalCSRF.token(for: token), team: team, needsPasskey: level == .passkey, newPasskey: newPasskey,
             name: browserName(request) ?? "", appPath: level < .passkey ? request.step(Self.authenticatorPath) : nil)
@@ -206,7 +206,7 @@ extension PortalPage {
             return request.redirect(request.step("/me/sign-in"))
         }
         let (factors, inbox) = try await pool.run {
-            (try factors(session), try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber)))
+            (try secondFactors(session), try store.inboxes.inbox(user: session.userID, .number(session.inboxNumber)))
         }
         guard factors.authenticatorSince == nil else {
             return request.redirect(request.sheet == nil ? "/me/security" : request.step(Self.secondPath))
@@ -241,7 +241,7 @@ extension PortalPage {
         }
         let again = request.step(Self.authenticatorPath)
         guard PortalCSRF.matches(request.form["csrf"], token) else { return request.redirect(again) }
-        let factors = try await pool.run { try factors(session) }
+        let factors = try await pool.run { try secondFactors(session) }
         guard factors.authenticatorSince == nil, mayChangeFactors(session, factors) else { return request.redirect(again) }
         let (sealed, code, time) = (request.typed("secret"), request.typed("code"), now())
         guard let secret = store.authenticators.secret(sealed, session: session, now: time) else {

@@ -99,8 +99,8 @@ import WebAuthn
     ) async throws {
         var authenticator = authenticator
         let part = try #require(browser.page.text.components(separatedBy: #"id="passkey-sign-in""#).last)
-        let challenge = try #require(
-            Base64URL.decode(try #require(part.firstMatch(of: /data-challenge="([A-Za-z0-9_-]+)"/)).1.utf8))
+        let text = try #require(part.firstMatch(of: /data-challenge="([A-Za-z0-9_-]+)"/)).1
+        let challenge = try #require(Base64URL.decode(text.utf8))
         let csrf = String(try #require(part.firstMatch(of: /name="csrf" value="([a-z2-7]+)"/)).1)
         authenticator.clientData = TestAuthenticator.clientData(.get, challenge: challenge, origin: PortalFixture.url)
         let form = [
@@ -199,9 +199,8 @@ import WebAuthn
             try await signInByMail(other)
             try await signInByMail(third)
             let code = code(secret, fixture)
-            async let one = anna.submit("/me/second", ["code": code]).status
-            async let two = other.submit("/me/second", ["code": code]).status
-            #expect(Set([try await one, try await two]) == [303, 422])
+            #expect(try await anna.submit("/me/second", ["code": code]).status == 303)
+            #expect(try await other.submit("/me/second", ["code": code]).status == 422)
             #expect(try await third.submit("/me/second", ["code": code]).status == 422)
             #expect(third.page.text.contains("was used already"))
             fixture.now += OneTimePassword.period
@@ -245,8 +244,11 @@ import WebAuthn
     @Test func sameWrongCode_pressedTwice_isOneTry() async throws {
         try await withAuthenticator { fixture, anna, secret in
             let wrong = code(secret, fixture, later: 9)
-            for _ in 0..<3 { #expect(try await anna.submit("/me/second", ["code": wrong]).status == 422) }
-            #expect(try fixture.store.database.value("SELECT wrong FROM authenticators") == 1)
+            for _ in 0..<3 {
+                #expect(try await anna.submit("/me/second", ["code": wrong]).status == 422)
+            }
+            let tries: Int? = try fixture.store.database.value("SELECT wrong FROM authenticators")
+            #expect(tries == 1)
         }
     }
 

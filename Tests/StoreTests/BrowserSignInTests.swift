@@ -236,16 +236,67 @@ import WebAuthn
         #expect(won.withLock { $0 } == 1)
     }
 
+    /// A session by mail of Anna, who has an authenticator app; its secret, and the time of its next code.
+    private func withAuthenticator(_ test: TestStore) throws -> (session: PageSession, secret: [UInt8], now: Int64) {
+        let code = try code(test, browser: "mine")
+        let token = try #require(
+            try test.store.page.signIn(code: code, browser: "mine", replacing: nil, now: Self.now))
+        let session = try #require(try test.store.page.session(token, now: Self.now))
+        let secret = Array("12345678901234567890".utf8)
+        let first = OneTimePassword.code(secret, step: OneTimePassword.step(at: Self.now))
+        try #require(try test.store.authenticators.add(
+                session: session, secret: secret, code: first, Self.change))
+        return (session, secret, Self.now + OneTimePassword.period)
+    }
+
+    @Test(arguments: Engine.all) func authenticatorCode_sameManyTimes_isAcceptedOnce(_ engine: Engine) async throws {
+        let test = try anna(engine)
+        let (session, secret, now) = try withAuthenticator(test)
+        let code = OneTimePassword.code(secret, step: OneTimePassword.step(at: now))
+        let accepted = Mutex(0)
+        let step: @Sendable () throws -> Void = {
+            let result = try test.store.authenticators.prove(session: session, code: code, now: now)
+            if result == .accepted { accepted.withLock { $0 += 1 } }
+        }
+        try await together(Array(repeating: step, count: 8))
+        #expect(accepted.withLock { $0 } == 1)
+    }
+
+    @Test(arguments: Engine.all) func authenticatorCodes_wrongTogether_keepTheLimit(_ engine: Engine) async throws {
+        let test = try anna(engine)
+        let (session, secret, now) = try withAuthenticator(test)
+        let step = OneTimePassword.step(at: now)
+        let wrong = Mutex(0)
+        let tries: [@Sendable () throws -> Void] = (0..<AuthenticatorLimits.wrongCodes + 6).map { number in
+            {
+                let code = OneTimePassword.code(secret, step: step + 10 + Int64(number))
+                let result = try test.store.authenticators.prove(session: session, code: code, now: now)
+                if result == .wrong { wrong.withLock { $0 += 1 } }
+            }
+        }
+        try await together(tries)
+        #expect(wrong.withLock { $0 } == AuthenticatorLimits.wrongCodes)
+        let right = OneTimePassword.code(secret, step: step)
+        #expect(
+            try test.store.authenticators.prove(session: session, code: right, now: now)
+                == .tooMany(AuthenticatorLimits.period))
+        #expect(
+            try test.store.authenticators.factors(user: "anna", host: nil)
+                == SecondFactors(
+                    authenticatorSince: Self.now, authenticatorUsedAt: Self.now, passkeys: 0, isRequired: true))
+    }
+
     @Test(arguments: Engine.all) func user_deleted_losesSessionsPasskeysAndCodes(_ engine: Engine) throws {
         let test = try anna(engine)
         let made = try authenticator(test)
         let (code, challenge) = (
             try code(test, browser: "mine"), try test.store.passkeys.challenge(.get, browser: "b", now: Self.now)
         )
+        _ = try withAuthenticator(test)
         try test.store.users.remove("anna", Self.change)
         #expect(try test.store.page.signIn(code: code, browser: "mine", replacing: nil, now: Self.now) == nil)
         #expect(!isSession(try signIn(test, made, challenge: challenge)))
-        for table in ["passkeys", "page_sessions", "page_links", "page_codes"] {
+        for table in ["passkeys", "authenticators", "page_sessions", "page_links", "page_codes"] {
             #expect(try test.database.value(SQL("SELECT COUNT(*) FROM \(table)", [])) == 0, "\(table)")
         }
     }

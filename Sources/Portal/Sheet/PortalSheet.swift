@@ -111,7 +111,7 @@ extension PortalPage {
                 (user: try store.provider.userID(hint: hint, clientID: clientID, now: now()), ())
             }
             let consent = try session.flatMap { try store.provider.consent(user: $0.userID, clientID: clientID) }
-            let level = try session.map { try level(sheet, for: $0) } ?? .any
+            let level = try session.map { try self.level(sheet, for: $0) } ?? .any
             return (hinted.map { $0.user != session?.userID } ?? false, consent, level)
         }
         return (

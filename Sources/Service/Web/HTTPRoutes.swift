@@ -161,8 +161,7 @@ package enum HTTPRoutes {
             let settings = ProviderSettings(
                 issuer: issuer, authorizationEndpoint: configuration.provider.authorizationEndpoint,
                 signInPage: configuration.provider.signInPage, isPageBuiltIn: configuration.provider.isPageBuiltIn,
-                level: configuration.provider.level,
-                refreshesPerDay: configuration.provider.refreshesPerDay,
+                refreshesPerDay: configuration.provider.refreshesPerDay, level: configuration.provider.level,
                 service: configuration.serviceName, languages: parts.mailer.languages)
             modules.append(
                 StreamRoutes(

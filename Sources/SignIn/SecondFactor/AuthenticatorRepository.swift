@@ -25,6 +25,13 @@ package struct SecondFactors: Sendable, Hashable {
     /// Whether every sign-in of the user needs two factors.
     package let isRequired: Bool
 
+    package init(authenticatorSince: Int64?, authenticatorUsedAt: Int64?, passkeys: Int, isRequired: Bool) {
+        self.authenticatorSince = authenticatorSince
+        self.authenticatorUsedAt = authenticatorUsedAt
+        self.passkeys = passkeys
+        self.isRequired = isRequired
+    }
+
     package var isEmpty: Bool { authenticatorSince == nil && passkeys == 0 }
 }
 

@@ -5,7 +5,10 @@ import ArgumentParser
 import Database
 import Foundation
 import InternetMessage
+import Mail
 import PosternConfiguration
+import Relay
+import SignIn
 
 struct UserCommand: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -19,6 +19,8 @@ import Testing
         app appearance juice com.juice --name Juicy
         app client juice com.juice --public
         app client juice com.juice --no-public
+        app sign-in juice com.juice passkey
+        team sign-in juice two_factor
         app secret issue juice com.juice
         app secret revoke juice com.juice {secret} --yes
         app nonce juice com.juice --no-required
@@ -68,6 +70,7 @@ import Testing
         api-key rotate {key}
         api-key revoke {key} --yes
         import people.csv
+        user recover jane --reason lost --yes
         user remove tim --yes
         source remove juice juice.example
         app remove juice com.two --yes

@@ -205,7 +205,8 @@ package struct AuthenticatorRepository: Sendable {
                 """
                 UPDATE authenticators SET
                     wrong = CASE WHEN wrong_since <= \(now - AuthenticatorLimits.period) THEN 1 ELSE wrong + 1 END,
-                    wrong_since = CASE WHEN wrong_since <= \(now - AuthenticatorLimits.period) THEN \(now) ELSE wrong_since END
+                    wrong_since = CASE WHEN wrong = 0 OR wrong_since <= \(now - AuthenticatorLimits.period) THEN \(now)
+                        ELSE wrong_since END
                 WHERE user_id = \(user)
                     AND (wrong < \(AuthenticatorLimits.wrongCodes) OR wrong_since <= \(now - AuthenticatorLimits.period))
                 RETURNING secret_key, secret_sealed, used_step
